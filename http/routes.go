@@ -16,7 +16,6 @@ import (
 	"turnstone/http/research"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/search"
 	"turnstone/http/system"
 	"turnstone/http/tools"
@@ -40,7 +39,7 @@ func (s *Server) table() route.Table {
 		}).Routes(),
 		(&chat.Handlers{
 			Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Approvals: db.Approvals, Tools: s.Tools,
-			Streams: s.streams, Limits: s.limits, CheckReservedSlot: router.CheckReservedSlot, Keys: s.keys, Now: s.now,
+			Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now,
 		}).Routes(),
 		s.system().ProfileRoutes(),
 		(&conversations.Handlers{

@@ -124,7 +124,7 @@ func newServer(config Config, table func(*Server) route.Table) (*Server, error) 
 		return nil, err
 	}
 	s.limits = exchange.NewLimits(config.Limiter, metrics.Limited)
-	s.streams = exchange.NewStreams(s.sse, s.limits, router.BeginStream, s.MaxStreams)
+	s.streams = exchange.NewStreams(s.sse, s.limits, s.MaxStreams)
 	s.keys, err = auth.NewKeys(config.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)

@@ -163,7 +163,7 @@ func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *con
 	if err != nil {
 		return err
 	}
-	file, err := transfer.FileOfArtifact(bounded, in.Format, found.Kind, found.Language, found.Title, found.Content)
+	file, err := resource.FileOfArtifact(bounded, in.Format, found.Kind, found.Language, found.Title, found.Content)
 	if err != nil {
 		return err
 	}

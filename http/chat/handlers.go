@@ -70,8 +70,6 @@ type Handlers struct {
 	Limits    *exchange.Limits
 	Keys      *auth.Keys
 	Now       func() time.Time
-	// CheckReservedSlot refuses the request of ctx if it has one of the slots that are reserved for cancels, and is not a cancel.
-	CheckReservedSlot func(ctx context.Context, cancels bool) error
 }
 
 // respondAccepted responds to a start that became an item of the queue, or an input for the live turn. A repeated request gets the 202

@@ -39,7 +39,7 @@ func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err != nil {
 		return err
 	}
-	if err := h.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
+	if err := exchange.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
 		return err
 	}
 	if err := h.drawCommand(r, command, account); err != nil {

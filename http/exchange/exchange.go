@@ -20,10 +20,17 @@ type Exchange struct {
 	Body      []byte        // of JSON, once it was read
 	BodyTook  time.Duration // the time that reading the body took
 	TakenOver bool          // a stream owns the connection, and logs the request itself
+
+	slot     *RequestSlots // of which the request has a slot; nil: none
+	reserved bool          // the slot is reserved for cancels
 }
 
 // Carrier is a struct that embeds an Exchange.
-type Carrier interface{ exchange() *Exchange }
+type Carrier interface {
+	exchange() *Exchange
+	// BeginStream is called when the request becomes a stream, and ended when the stream has ended.
+	BeginStream() (ended func())
+}
 
 func (ex *Exchange) exchange() *Exchange { return ex }
 

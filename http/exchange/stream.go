@@ -20,18 +20,16 @@ const (
 type Streams struct {
 	server *sse.Server
 	limits *Limits
-	begin  func(ctx context.Context) (ended func())
 	limit  int                             // per account
 	Slots  SlotCounter[protocol.AccountID] // the open streams of each account
 }
 
-// NewStreams returns Streams without open ones. begin is called when the request of ctx becomes a stream, and ended when the
-// stream has ended. limit 0 stands for 50.
-func NewStreams(server *sse.Server, limits *Limits, begin func(ctx context.Context) (ended func()), limit int) *Streams {
+// NewStreams returns Streams without open ones. limit 0 stands for 50.
+func NewStreams(server *sse.Server, limits *Limits, limit int) *Streams {
 	if limit == 0 {
 		limit = defaultStreams
 	}
-	return &Streams{server: server, limits: limits, begin: begin, limit: limit}
+	return &Streams{server: server, limits: limits, limit: limit}
 }
 
 // Acquire takes one of the stream slots of an account, before any work for the stream. The caller defers Release.
@@ -59,7 +57,8 @@ func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *ss
 		return nil
 	}
 	ex := Of(r.Context())
-	account, ended := ex.Caller.AccountID, s.begin(r.Context())
+	ex.ReleaseSlot() // streams have a limit of their own
+	account, ended := ex.Caller.AccountID, CarrierOf(r.Context()).BeginStream()
 	stream.Account, stream.Session, stream.RequestID = account, ex.Caller.SessionID, ex.ID
 	stream.Ended = func() {
 		s.Slots.Release(account)

@@ -45,7 +45,7 @@ type Policy struct {
 	Streamed   bool   // the handler reads the body, so an Idempotency-Key is bound to it when it has ended
 	OneBody    bool   // an Idempotency-Key with another body is a conflict (409) instead of an invalid value (422)
 	Conflicts  bool   // may respond 409
-	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
+	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls exchange.CheckReservedSlot
 	Heavy      bool   // may take many milliseconds of Postgres and of a processor: few of an account run at once; see exchange.Queues
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
 }

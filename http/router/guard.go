@@ -58,7 +58,7 @@ func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *request
 	if err := rt.admit(r, ex, policy); err != nil {
 		return err
 	}
-	defer rt.requests.release(ex)
+	defer ex.ReleaseSlot()
 	key, err := idempotencyKey(w, r, ex, policy)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (rt *Router) admit(r *stdhttp.Request, ex *requestState, policy route.Polic
 		defer cancel()
 		rt.Auth.Refresh(ctx, ex.Request)
 	}
-	return rt.requests.acquire(ex, policy)
+	return rt.requests.Acquire(&ex.Exchange, policy.Cancels)
 }
 
 // reportNotReady responds to an unauthenticated caller of /ready with the result of the checks if persistence is down:

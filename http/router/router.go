@@ -1,7 +1,6 @@
 package router
 
 import (
-	"cmp"
 	stdhttp "net/http"
 	"net/netip"
 	"net/url"
@@ -55,7 +54,7 @@ type Router struct {
 
 	mux      *chi.Mux
 	api      huma.API
-	requests requestSlots // in progress
+	requests *exchange.RequestSlots
 	heavy    map[route.Bucket]*exchange.Queues
 	replays  replays
 	hosts    listener.Hosts
@@ -71,7 +70,7 @@ func New(config Config, table route.Table) (*Router, error) {
 		return nil, err
 	}
 	rt := &Router{Config: config, mux: chi.NewMux(), heavy: heavyQueues(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), table: table, params: params}
-	rt.requests.limit = cmp.Or(config.MaxRequests, defaultRequests)
+	rt.requests = exchange.NewRequestSlots(config.MaxRequests)
 	rt.replays = replays{config.Idempotency, config.Created, config.Log}
 	rt.mux.Use(rt.frameRequest, rt.checkHost, rt.cors(), rt.checkForm, middleware.GetHead)
 	rt.mux.NotFound(rt.unknownPath)

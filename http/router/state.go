@@ -15,20 +15,18 @@ import (
 type requestState struct {
 	exchange.Exchange
 
-	router          *Router
-	method          string // a known one, or other
-	pattern         string // of the route; never the path, which can contain identifiers and tokens
-	maxBody         int64  // limit of a JSON body, in bytes
-	bodyRead        bool
-	unlimited       context.Context                     // the context of the request, without the timeout of its policy
-	public          bool                                // the route needs no session
-	success         int                                 // the status of a successful response
-	restore         func(stored []byte) ([]byte, error) // see route.Route.Restoring
-	hasSlot         bool                                // the request has one of the account's request slots
-	hasReservedSlot bool                                // the slot is reserved for cancels
-	leaveQueue      func()                              // of heavy requests; nil: the request is in none
-	span            trace.Span                          // nil: not sampled
-	streams         bool                                // the request has become a stream, and is counted
+	router     *Router
+	method     string // a known one, or other
+	pattern    string // of the route; never the path, which can contain identifiers and tokens
+	maxBody    int64  // limit of a JSON body, in bytes
+	bodyRead   bool
+	unlimited  context.Context                     // the context of the request, without the timeout of its policy
+	public     bool                                // the route needs no session
+	success    int                                 // the status of a successful response
+	restore    func(stored []byte) ([]byte, error) // see route.Route.Restoring
+	leaveQueue func()                              // of heavy requests; nil: the request is in none
+	span       trace.Span                          // nil: not sampled
+	streams    bool                                // the request has become a stream, and is counted
 }
 
 // stateOf returns the state of the request whose context ctx is. It panics for any other context.

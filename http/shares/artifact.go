@@ -9,6 +9,7 @@ import (
 	"io"
 	stdhttp "net/http"
 
+	"turnstone/http/resource"
 	"turnstone/http/transfer"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
@@ -31,7 +32,7 @@ func (h *Handlers) downloadArtifact(w stdhttp.ResponseWriter, r *stdhttp.Request
 		if err != nil {
 			return nil, err
 		}
-		file, err := transfer.FileOfArtifact(ctx, in.Format, opened.Kind, opened.Language, opened.Title, content)
+		file, err := resource.FileOfArtifact(ctx, in.Format, opened.Kind, opened.Language, opened.Title, content)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package transfer
+package resource
 
 import (
 	"context"
