@@ -1,6 +1,6 @@
 // Package actorstest is the test suite for the implementations of the stores that package turn and package node use: the store on
-// Postgres and Memory, which the tests of package turn and of streams use. The stores of the other kinds of work have one implementation,
-// and their tests are in its package. Only tests import it.
+// Postgres and Memory, which the tests of package turn and of streams use. That of the stores of research tasks is package researchtest;
+// the store of uploads has one implementation, and its tests are in its package. Only tests import it.
 package actorstest
 
 import (

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/actors/host"
 	"turnstone/actors/research/machine"
+	"turnstone/actors/research/researchtest"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
 	"turnstone/protocol/ownership"
@@ -19,36 +20,19 @@ import (
 
 // waitingTask is the store of one task that waits for a slot. It notes what is stored and, as Config.Entered, what is shown.
 type waitingTask struct {
-	Store // nil: nothing else is called
+	*researchtest.Memory
+	others
+	spec researchlog.Spec
 
 	mu     sync.Mutex
-	claim  researchlog.Claim     // guarded by mu
-	task   protocol.ResearchTask // guarded by mu
-	owned  bool                  // guarded by mu
-	faults []error               // guarded by mu: of the next appends, which store nothing
-	notes  []string              // guarded by mu
+	faults []error  // guarded by mu: of the next appends, which store nothing
+	notes  []string // guarded by mu
 }
 
-func (w *waitingTask) ClaimAny(context.Context, protocol.AccountID, protocol.TaskID, protocol.NodeID) (Claimed, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.task.State.Terminal() {
-		return Claimed{}, researchlog.ErrEnded
-	}
-	w.claim.Epoch++
-	w.owned = true
-	return Claimed{AccountID: w.claim.AccountID, TaskID: w.claim.TaskID, Epoch: w.claim.Epoch}, nil
-}
+// others has the methods of a Store that Memory does not have.
+type others struct{ Store } // nil: they are not called
 
-func (w *waitingTask) Load(context.Context, Claimed, protocol.NodeID) (*researchlog.Claim, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	loaded := w.claim
-	loaded.Entries = slices.Clone(w.claim.Entries)
-	return &loaded, nil
-}
-
-func (w *waitingTask) Append(_ context.Context, batch *researchlog.Append) error {
+func (w *waitingTask) Append(ctx context.Context, batch *researchlog.Append) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.faults) > 0 {
@@ -57,21 +41,11 @@ func (w *waitingTask) Append(_ context.Context, batch *researchlog.Append) error
 		w.notes = append(w.notes, "failed")
 		return fault
 	}
-	if batch.Epoch != w.claim.Epoch {
-		return ownership.ErrFenced
+	err := w.Memory.Append(ctx, batch)
+	if err == nil {
+		w.notes = append(w.notes, "stored")
 	}
-	w.notes = append(w.notes, "stored")
-	w.claim.Entries = append(w.claim.Entries, batch.Entries...)
-	w.claim.NextSequence, w.claim.Version, w.claim.State = batch.Last+1, batch.Task.Version, batch.Task.State
-	w.task, w.owned = batch.Task, false
-	return nil
-}
-
-func (w *waitingTask) Task(context.Context, protocol.AccountID, protocol.TaskID) (*protocol.ResearchTask, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	task := w.task
-	return &task, nil
+	return err
 }
 
 // entered is Config.Entered, which is called for a task that has ended, once that is visible.
@@ -84,15 +58,16 @@ func (w *waitingTask) entered(state protocol.ResearchState) {
 // newWaitingTask returns a host, and the store of a task that waits.
 func newWaitingTask(t *testing.T, faults ...error) (*Host, *waitingTask) {
 	t.Helper()
-	w := &waitingTask{faults: faults}
-	w.claim.Spec = researchlog.Spec{
+	w := &waitingTask{Memory: &researchtest.Memory{}, faults: faults}
+	w.spec = researchlog.Spec{
 		AccountID: protocol.NewAccountID(), TaskID: protocol.NewTaskID(), ConversationID: protocol.NewConversationID(), Question: "Why?",
 		Depth: protocol.ResearchQuick, Sources: []protocol.ResearchSource{protocol.ResearchWeb}, Budget: protocol.ResearchBudgets[protocol.ResearchQuick],
 	}
-	b := machine.New(&w.claim.Spec).NewBatch()
+	b := machine.New(&w.spec).NewBatch()
 	b.Start()
-	w.claim.NextSequence, w.claim.State = b.Append().Last+1, protocol.ResearchQueued
-	w.task.State = w.claim.State
+	if _, err := w.Create(t.Context(), &w.spec, b.Append()); err != nil {
+		t.Fatal(err)
+	}
 	runtime := shell.NewRuntime(zap.NewNop(), 2)
 	h := New(Config{Node: host.Node{ID: protocol.NewNodeID(), Runtime: runtime}, Store: w, Entered: w.entered, Logger: zap.NewNop()})
 	t.Cleanup(func() {
@@ -105,7 +80,7 @@ func newWaitingTask(t *testing.T, faults ...error) (*Host, *waitingTask) {
 func (w *waitingTask) noted() (notes []string, owned bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.notes), w.owned
+	return slices.Clone(w.notes), w.HasOwner(w.spec.AccountID, w.spec.TaskID)
 }
 
 func TestACommandForAWaitingTaskIsStoredThenShownThenAcknowledged(t *testing.T) {
@@ -125,7 +100,7 @@ func TestACommandForAWaitingTaskIsStoredThenShownThenAcknowledged(t *testing.T) 
 			faults = []error{c.fault}
 		}
 		h, w := newWaitingTask(t, faults...)
-		cancelled, err := h.Cancel(t.Context(), w.claim.AccountID, w.claim.TaskID)
+		cancelled, err := h.Cancel(t.Context(), w.spec.AccountID, w.spec.TaskID)
 		if !errors.Is(err, c.err) || err == nil && cancelled.State != protocol.ResearchCancelled {
 			t.Errorf("%s: the caller got %+v, %v", name, cancelled, err)
 		}
@@ -139,7 +114,7 @@ func TestACommandForAWaitingTaskIsStoredThenShownThenAcknowledged(t *testing.T) 
 func TestATaskThatWaitsHasNoOwnerAfterACommand(t *testing.T) {
 	h, w := newWaitingTask(t)
 	steer := func(client string, strike ...string) (*protocol.ResearchReceipt, error) {
-		return h.Steer(t.Context(), w.claim.AccountID, w.claim.TaskID, &researchlog.Steering{
+		return h.Steer(t.Context(), w.spec.AccountID, w.spec.TaskID, &researchlog.Steering{
 			Kind: protocol.ResearchPlan, SteeringID: protocol.NewSteeringID(), ClientID: client, Digest: client, Add: []string{"Where?"}, Strike: strike,
 		})
 	}
@@ -164,7 +139,7 @@ func TestCommandsForATaskThatWaitsDoNotFenceOneAnother(t *testing.T) {
 	results := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := h.Steer(t.Context(), w.claim.AccountID, w.claim.TaskID, &researchlog.Steering{
+			_, err := h.Steer(t.Context(), w.spec.AccountID, w.spec.TaskID, &researchlog.Steering{
 				Kind: protocol.ResearchInput, Text: "harbours", SteeringID: protocol.NewSteeringID(), ClientID: string(rune('a' + i)),
 			})
 			results <- err
