@@ -111,7 +111,7 @@ const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 const transcriptParts =
   /\/src\/(?:parts\/(?:announcements|copy-button|disclosure|elapsed|export-text|links|plain|preview|sources)|api\/(?:trusted-address|usage))\.tsx?$/;
 const organizing =
-  /\/src\/(?:features\/sidebar\/(?:deletion-dialogs|deletion-requests|export|placement|placement-items|rename)|api\/(?:batch|change-queue|current-conversation))\.tsx?$/;
+  /\/src\/(?:features\/sidebar\/(?:deletion-dialogs|deletion-requests|export|placement|placement-items|rename)|api\/batch)\.tsx?$/;
 
 export default defineConfig({
   plugins: [parsedMessages(), artifactRuntime(), react(), tailwindcss(), compressed()],

@@ -1,7 +1,7 @@
 // Tests of the app without the service, and of what is shown while the app is not: the service worker and notifications.
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { composer, messages, pausedAnswer, send, sidebar } from "./conversation-page";
+import { composer, messages, pausedAnswer, send, sidebar, waitForAnswerEnd } from "./conversation-page";
 import { Account, BrowserWindow, withBrowser } from "./harness";
 import { recordNotifications } from "./notifications";
 
@@ -80,6 +80,31 @@ test("pages of other servers are not stored, and a storage that cannot be read d
   });
   await page.goto(new URL("/", page.url()).href);
   await composer(page).waitFor();
+  await visit.close();
+});
+
+test("an answer gets no notification from another tab while a tab shows its conversation", async () => {
+  const account = await Account.register();
+  const shown = await account.chat("Hello!");
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const notifications = await recordNotifications(page);
+  await page.addInitScript(() => {
+    Object.assign(Notification, { permission: "granted" });
+    localStorage.setItem("turnstone-device", '{"notify":true}');
+  });
+  await page.goto(new URL("/", page.url()).href);
+  const watching = await visit.tab(`/c/${shown}`);
+  const [seen, unseen] = [await pausedAnswer(), await pausedAnswer()];
+  await account.startTurn(unseen.text);
+  await send(watching, seen.text);
+  await sidebar(page).getByText("answering").nth(1).waitFor({ state: "attached" });
+  await seen.release();
+  await waitForAnswerEnd(watching);
+  await expect.poll(() => sidebar(page).getByText("answering").count()).toBe(1);
+  await unseen.release();
+  await expect.poll(notifications.shown).toHaveLength(1);
+  expect((await notifications.shown())[0]).toMatch(/Something long/);
   await visit.close();
 });
 

@@ -12,7 +12,7 @@ import {
   sidebar,
   waiting,
 } from "./conversation-page";
-import { expectAccessible } from "./axe";
+import { expectAccessible, expectAccessibleInBothColorSchemes } from "./axe";
 import { Account, BrowserWindow, desktop, phone, sharedAccount, withBrowser } from "./harness";
 
 withBrowser();
@@ -143,6 +143,92 @@ test("26 and 38 quick changes are sent in order, and the page asks before it is 
   await expect.poll(async () => (await stored())["title"]).toBe("Ebb and flow");
   expect(await stored()).toMatchObject({ project_id, pinned_at: expect.any(String) as string });
   expect(requests.map((one) => one.request().url().split("/").at(-1))).toEqual(["pin", "project", "title"]);
+  await visit.close();
+});
+
+/** Chooses to sign out. */
+async function signOut(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Account: Robin" }).press("Enter");
+  await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
+}
+
+test("26 and 38 a sign-out waits until quick changes are stored, and asks if some are not", async () => {
+  const account = await Account.register();
+  await conversations(account, "Tides");
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await page.clock.install();
+  await page.reload();
+  await expectRows(page, "Tides");
+  const changing = /\/(pin|title)$/;
+  const changes = await intercept(page, "PUT", changing);
+  const logouts = await intercept(page, "POST", "**/auth/logout");
+  let asked = 0;
+  page.on("dialog", (question) => {
+    asked++;
+    void question.accept();
+  });
+  const dialog = page.getByRole("dialog", { name: "Sign out now?" });
+  const saving = page.getByText("Saving your last changes…");
+  const rename = async (title: string) => {
+    await rows(page).first().press("F2");
+    await page.getByRole("textbox", { name: "Title" }).fill(title);
+    await page.keyboard.press("Enter");
+    await expectRows(page, title);
+  };
+
+  // One is refused: it is reverted, and the user can repeat it.
+  await choose(page, "Tides", "Pin");
+  await expect.poll(() => changes.length).toBe(1);
+  await rename("Ebb");
+  await signOut(page);
+  await saving.waitFor();
+  await changes[0]!.fulfill(refusal(422, "invalid"));
+  await expect.poll(() => changes.length).toBe(2);
+  await changes[1]!.continue();
+  await dialog.getByText("1 change to your conversations isn't saved.").waitFor();
+  await saving.waitFor({ state: "hidden" });
+  await expectAccessibleInBothColorSchemes(page, "the sign-out confirmation");
+  await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
+
+  // Two are not answered in time: the page may be left without a question of the browser.
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect.poll(() => changes.length).toBe(3);
+  await rename("Flow");
+  await signOut(page);
+  await saving.waitFor();
+  await page.clock.fastForward(10_000);
+  await dialog.getByText("2 changes to your conversations aren't saved.").waitFor();
+  expect(logouts.length).toBe(0);
+  await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
+
+  // All are stored: the user is not asked.
+  await signOut(page);
+  await saving.waitFor();
+  await page.unroute(changing);
+  expect(logouts.length).toBe(0);
+  await changes[2]!.continue();
+  await expect.poll(() => logouts.length).toBe(1);
+  await logouts[0]!.continue();
+  await page.getByLabel("Email").fill(account.email);
+  await page.getByLabel("Password", { exact: true }).fill(account.password);
+  await page.keyboard.press("Enter");
+  await expectRows(page, "Flow");
+  await sidebar(page).getByRole("heading", { name: "Pinned" }).waitFor();
+
+  // They are discarded.
+  const discarded = await intercept(page, "PUT", changing);
+  await choose(page, "Flow", "Unpin");
+  await expect.poll(() => discarded.length).toBe(1);
+  await rename("Neap");
+  await signOut(page);
+  await saving.waitFor();
+  await page.clock.fastForward(10_000);
+  await dialog.getByRole("button", { name: "Sign out and discard" }).press("Enter");
+  await expect.poll(() => logouts.length).toBe(2);
+  await logouts[1]!.continue();
+  await page.getByLabel("Email").waitFor();
+  expect(asked, "questions of the browser").toBe(0);
   await visit.close();
 });
 

@@ -1,5 +1,5 @@
-// Sends one request for each of several items, a few at a time. After a request that the service refuses for its rate
-// (429), all requests pause for as long as the service asks, and the refused one is repeated.
+// Sends many requests, a few at a time. After a request that the service refuses for its rate (429), all requests pause for as
+// long as the service asks, and the refused one is repeated.
 import { Refusal } from "./problem";
 
 /** How many requests are in flight at the same time. */
@@ -10,25 +10,26 @@ const maxRepeats = 10;
 const shortestPause = 500;
 const longestPause = 60_000;
 
-export interface Batch<Result> {
-  /** The results in the order of the items, after the last response. */
-  results: Promise<PromiseSettledResult<Result>[]>;
-  /** Starts all requests that wait for others, because the page may end. */
+export interface Pace {
+  /** Sends a request as soon as it is its turn: those that come first are sent first. Returns its response. */
+  run<Result>(send: () => Promise<Result>): Promise<Result>;
+  /** Sends all requests that wait for others, because the page may end. */
   startAll(): void;
 }
 
-export function startBatch<Item, Result>(
-  items: readonly Item[],
-  send: (item: Item) => Promise<Result>,
+/** Returns the common pace of requests. */
+export function newPace(
   sleep = (duration: number) => new Promise<void>((resolve) => setTimeout(resolve, duration)),
-): Batch<Result> {
+): Pace {
   let pauseEnd = 0;
   let all = false;
-  const sendPatiently = async (item: Item): Promise<Result> => {
+  let inFlight = 0;
+  const waiting: (() => void)[] = [];
+  const sendPatiently = async <Result>(send: () => Promise<Result>): Promise<Result> => {
     for (let repeats = 0; ; repeats++) {
       for (let rest = pauseEnd - Date.now(); rest > 0 && !all; rest = pauseEnd - Date.now()) await sleep(rest);
       try {
-        return await send(item);
+        return await send();
       } catch (refusal) {
         const limited = refusal instanceof Refusal && refusal.status === 429 && refusal.retryAfter <= longestPause;
         if (!limited || all || repeats === maxRepeats) throw refusal;
@@ -36,19 +37,39 @@ export function startBatch<Item, Result>(
       }
     }
   };
-  const waiting: (() => void)[] = [];
-  const startNext = () => waiting.shift()?.();
-  const results = Promise.allSettled(
-    items.map((item) =>
-      new Promise<void>((start) => waiting.push(start)).then(() => sendPatiently(item)).finally(startNext),
-    ),
-  );
-  for (let started = 0; started < maxInFlight; started++) startNext();
   return {
-    results,
+    run: async (send) => {
+      if (inFlight >= maxInFlight && !all) await new Promise<void>((start) => waiting.push(start));
+      else inFlight++;
+      try {
+        return await sendPatiently(send);
+      } finally {
+        const startNext = waiting.shift(); // in place of this one
+        if (startNext) startNext();
+        else inFlight--;
+      }
+    },
     startAll: () => {
       all = true;
-      while (waiting.length > 0) startNext();
+      inFlight += waiting.length;
+      for (const start of waiting.splice(0)) start();
     },
   };
+}
+
+export interface Batch<Result> {
+  /** The results in the order of the items, after the last response. */
+  results: Promise<PromiseSettledResult<Result>[]>;
+  /** Sends all requests that wait for others, because the page may end. */
+  startAll(): void;
+}
+
+/** Sends one request for each of several items. */
+export function startBatch<Item, Result>(
+  items: readonly Item[],
+  send: (item: Item) => Promise<Result>,
+  sleep?: (duration: number) => Promise<void>,
+): Batch<Result> {
+  const { run, startAll } = newPace(sleep);
+  return { results: Promise.allSettled(items.map((item) => run(() => send(item)))), startAll };
 }

@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { storeInOrder } from "./change-queue";
 import type { Conversation } from "./client";
 import { withPendingChanges, type Change } from "./pending-changes";
+
+vi.stubGlobal("location", { origin: "http://127.0.0.1", pathname: "/", protocol: "http:" });
+vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {} });
+const { awaitChanges, repeatOnCurrent, storeInOrder } = await import("./change-queue");
+const { Refusal } = await import("./problem");
+const { queryClient } = await import("./queries");
 
 const tides = {
   conversation_id: "conv_1",
@@ -27,14 +32,20 @@ let sent: [name: string, version: number][] = [];
 beforeEach(() => void (sent = []));
 
 /** Makes a change whose request is answered by a call. */
-function change(name: string, changed: Change, before = tides) {
+function change(
+  name: string,
+  changed: Change,
+  before = tides,
+  pace?: (send: () => Promise<Conversation>) => Promise<Conversation>,
+) {
   let answer!: (value: Partial<Conversation>) => void;
   let refuse!: (reason: Error) => void;
   const answered = new Promise<Partial<Conversation>>((resolve, reject) => ([answer, refuse] = [resolve, reject]));
-  const stored = storeInOrder(before, changed, async (base) => {
+  const store = async (base: Conversation) => {
     sent.push([name, base.version]);
     return { ...base, ...changed, version: base.version + 1, ...(await answered) };
-  });
+  };
+  const stored = storeInOrder(before, changed, store, pace);
   return { stored, answer, refuse };
 }
 
@@ -137,4 +148,81 @@ test("the browser asks before it closes the page only while a change waits for a
   rename.answer({});
   await rename.stored;
   expect(asks()).toBe(false);
+});
+
+test("a change waits for the others of a batch in the order of changes, and its time starts when its request is sent", async () => {
+  const timers = vi.spyOn(AbortSignal, "timeout");
+  let start!: () => void;
+  const turn = new Promise<void>((resolve) => (start = resolve));
+  const archive = change("archive", { archived_at: "now" }, tides, (send) => turn.then(send));
+  const restore = change("restore", { archived_at: null });
+  expect(asks()).toBe(true);
+  expect(sent).toEqual([]);
+  expect(timers).not.toHaveBeenCalled();
+  start();
+  archive.answer({});
+  await archive.stored;
+  restore.answer({});
+  expect(await restore.stored).toMatchObject({ archived_at: null });
+  expect(sent.map(([name]) => name)).toEqual(["archive", "restore"]);
+  expect(timers).toHaveBeenCalledTimes(2);
+  expect(asks()).toBe(false);
+});
+
+test("the browser asks before it closes the page while a change waits to be repeated, and until the repetition has ended", async () => {
+  const answers: ((value: Conversation) => void)[] = [];
+  const put = () => new Promise<Conversation>((resolve) => answers.push(resolve));
+  const stale = new Refusal(409, "stale_version", "", { current: { ...tides, version: 7 } } as never, 0);
+  const stored = storeInOrder(tides, { pinned_at: "now" }, () =>
+    Promise.reject<Conversation>(stale).catch((refusal: unknown) => repeatOnCurrent(refusal, put)),
+  );
+  await vi.waitFor(() => expect(answers.length).toBe(1));
+  expect(asks()).toBe(true);
+  answers[0]!({ ...tides, pinned_at: "then", version: 8 });
+  await stored;
+  expect(asks()).toBe(false);
+});
+
+test("a refused change is reverted at once to what the newest response has, also to a request that the change overrode", async () => {
+  const displayed = () => queryClient.getQueryData<Conversation>(["conversation", "conv_1"]);
+  queryClient.setQueryData(["conversation", "conv_1"], { ...tides, version: 9 });
+  const first = change("first", { title: "Ebb", title_source: "user" });
+  const second = change("second", { title: "Flow", title_source: "user" });
+  expect(displayed()).toMatchObject({ title: "Flow", version: 9 });
+  withPendingChanges({ ...tides, title: "Generated", title_source: "auto", version: 8 });
+  first.refuse(new Error("refused"));
+  await expect(first.stored).rejects.toThrow("refused");
+  expect(displayed()).toMatchObject({ title: "Flow", title_source: "user" });
+  second.refuse(new Error("refused"));
+  await expect(second.stored).rejects.toThrow("refused");
+  expect(displayed()).toMatchObject({ title: "Generated", title_source: "auto", version: 9 });
+  queryClient.clear();
+});
+
+test("a sign-out waits until all changes are stored, counts the others, and does not wait for long", async () => {
+  expect(await awaitChanges(1_000_000)).toBe(0);
+  const pin = change("pin", { pinned_at: "now" });
+  const other = change("other", { pinned_at: "now" }, { ...tides, conversation_id: "conv_2" });
+  const rename = change("rename", { title: "Ebb" });
+  const counted = awaitChanges(1_000_000);
+  pin.answer({});
+  other.refuse(new Error("refused"));
+  rename.answer({});
+  expect(await counted).toBe(1);
+  await expect(other.stored).rejects.toThrow("refused");
+  const late = change("late", { pinned_at: null });
+  expect(await awaitChanges(0)).toBe(1);
+  late.answer({});
+  await late.stored;
+});
+
+test("the browser does not ask after a sign-out, because nothing can be stored any more", async () => {
+  const { handleSignOut } = await import("./session-state");
+  const pin = change("pin", { pinned_at: "now" });
+  const unpin = change("unpin", { pinned_at: null });
+  expect(asks()).toBe(true);
+  handleSignOut(() => expect(asks()).toBe(false));
+  pin.answer({});
+  unpin.answer({});
+  await unpin.stored;
 });

@@ -22,7 +22,7 @@ import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
 import { pagedQuery } from "./paged-query";
-import { withPendingChanges } from "./pending-changes";
+import { withPendingChanges, type Change } from "./pending-changes";
 import { isUnsent } from "./provisional";
 
 /** How long cached data counts as fresh, in milliseconds. */
@@ -350,9 +350,23 @@ export function cacheConversation(conversation: Conversation): void {
   );
 }
 
-/** Caches a conversation that may be without the changes that are being stored, for example as a response had it. */
-export const cacheWithPending = (conversation: Conversation): void =>
-  cacheConversation(withPendingChanges(conversation));
+/**
+ * Caches a conversation that may be without the changes that are being stored, for example as a response had it. Returns it with them.
+ */
+export function cacheWithPending(conversation: Conversation): Conversation {
+  const displayed = withPendingChanges(conversation);
+  cacheConversation(displayed);
+  return displayed;
+}
+
+/** Sets fields of a cached conversation, whatever its version is. */
+export function cacheChange(id: string, change: Change): void {
+  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) => page && { ...page, ...change });
+  queryClient.setQueryData(
+    conversationsQuery.queryKey,
+    (list) => list && replaceConversation(list, id, (item) => ({ ...item, ...change })),
+  );
+}
 
 /** Sets the order of the follow-ups in the cached conversation, unless it has a later version of the queue. */
 export function cacheOrder(id: string, order: readonly string[], version: number): void {

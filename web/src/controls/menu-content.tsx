@@ -52,8 +52,19 @@ export interface ChoiceProps<T extends string> {
  *
  * It is not modal for Radix, which would hide the whole page from screen readers, its headings included. A backdrop keeps
  * the pointer away from the page, and the menu is in the landmark or dialog of its button.
+ *
+ * focusesFirst: whether the first item has the focus when the menu is mounted, because a key has opened it. Radix notices only keys that
+ * are pressed later, and would focus the menu.
  */
-export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo, onClosed }: MenuProps) {
+export function OpenMenu({
+  trigger,
+  children,
+  focusesFirst,
+  side = "bottom",
+  align = "start",
+  returnTo,
+  onClosed,
+}: MenuProps & { focusesFirst: boolean }) {
   const [open, setOpen] = useState(true);
   const [button, setButton] = useState<HTMLButtonElement | null>(null);
   const container = button?.closest('[role="dialog"]') ?? document.getElementById("main");
@@ -113,10 +124,31 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
         >
           {sheet && <Handle onClose={close} />}
           {children}
+          {focusesFirst && <FocusFirst />}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
   );
+}
+
+/** Focuses the first item of its menu when it is mounted, or as soon as there is one, unless something else has the focus then. */
+function FocusFirst() {
+  const inMenu = useRef<HTMLSpanElement>(null);
+  useEffect(() => {
+    const menu = inMenu.current!.parentElement!;
+    const focusFirst = () => {
+      const first = menu.querySelector<HTMLElement>('[role^="menuitem"]:not([aria-disabled="true"])');
+      first?.focus({ preventScroll: true });
+      return first !== null;
+    };
+    if (focusFirst()) return;
+    const observer = new MutationObserver(() => {
+      if (document.activeElement !== menu || focusFirst()) observer.disconnect();
+    });
+    observer.observe(menu, { childList: true, subtree: true });
+    return () => observer.disconnect();
+  }, []);
+  return <span ref={inMenu} hidden />;
 }
 
 /** The handle of a sheet. While it is mounted, swiping the sheet down and Back close it. */

@@ -9,27 +9,28 @@ import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu-conte
 const content = loadable(() => import("./menu-content"));
 
 export function Menu(props: MenuProps) {
-  const [wanted, setWanted] = useState(false);
+  const [wanted, setWanted] = useState<"by key" | "by pointer" | null>(null);
   const { load: loadItems } = props;
   const { t } = useLocalization();
   const [loaded, setLoaded] = useState(content.value !== null && loadItems === undefined);
   useEffect(() => {
-    if (!wanted || loaded) return;
+    if (wanted === null || loaded) return;
     let current = true;
     // Not with Suspense: React delays content that had to be loaded by about a third of a second.
     void Promise.all([content.load(), loadItems?.()]).then(
       () => current && setLoaded(true),
       () => {
         if (!current) return;
-        setWanted(false); // the next press tries again
+        setWanted(null); // the next press tries again
         reportPartFailure(t);
       },
     );
     return () => void (current = false);
   }, [wanted, loaded, loadItems, t]);
   const parts = content.value;
-  if (wanted && loaded && parts !== null) return <parts.OpenMenu {...props} />;
-  const open = () => setWanted(true);
+  if (wanted !== null && loaded && parts !== null)
+    return <parts.OpenMenu {...props} focusesFirst={wanted === "by key"} />;
+  const open = () => setWanted("by pointer");
   const preload = () => void Promise.all([content.load(), loadItems?.()]).catch(() => {});
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
@@ -44,14 +45,14 @@ export function Menu(props: MenuProps) {
     onKeyDown: (event: KeyboardEvent) => {
       if (!["Enter", " ", "ArrowDown"].includes(event.key)) return;
       event.preventDefault();
-      open();
+      setWanted("by key");
     },
     onClick: open, // for assistive technology that sends only click events
   });
   return (
     <>
       {closed}
-      {wanted && <CancelWhileLoading onCancel={() => setWanted(false)} />}
+      {wanted !== null && <CancelWhileLoading onCancel={() => setWanted(null)} />}
     </>
   );
 }

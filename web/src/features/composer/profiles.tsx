@@ -4,7 +4,8 @@ import { useState } from "react";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, Refusal, type Conversation, type ConversationPage, type Schemas } from "../../api/client";
 import type { Profile } from "../../api/outbox";
-import { refetchInAllTabs, cacheWithPending, profilesQuery } from "../../api/queries";
+import { repeatOnCurrent, storeInOrder } from "../../api/change-queue";
+import { profilesQuery, refetchInAllTabs } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuCheck, MenuChoice, MenuLine } from "../../controls/menu";
 import { toast } from "../../controls/toast";
@@ -82,37 +83,33 @@ export function optionOf(
   };
 }
 
-/** Stores the profile of a conversation. If it was changed elsewhere in the meantime, the user decides. */
+/** Displays and stores the profile of a conversation. If it was changed elsewhere in the meantime, the user decides. */
 export async function storeProfile(
   conversation: Conversation | ConversationPage,
   profile: Profile,
   t: Localization["t"],
 ): Promise<void> {
-  const { conversation_id, version, title, title_source, metadata } = conversation;
   try {
-    cacheWithPending(
-      await body(
-        api.PUT("/conversations/{conversation_id}", {
-          params: { path: { conversation_id }, header: { "If-Match": `"v${version}"` } },
-          body: { profile, metadata, ...(title_source === "user" ? { title } : {}) },
+    await storeInOrder(conversation, { profile }, (base, signal) =>
+      putProfile(base, profile, signal).catch((refusal: unknown) =>
+        repeatOnCurrent(refusal, async (current) => {
+          if (current.profile === profile) return current;
+          if (![conversation.profile, base.profile].includes(current.profile)) throw refusal;
+          return putProfile(current, profile, signal); // only other values of the conversation changed
         }),
       ),
     );
   } catch (error) {
     noticeSignOut(error);
     const refusal = error instanceof Refusal ? error : null;
-    const current =
-      refusal?.code === "stale_version" ? (refusal.problem?.current as Conversation | undefined) : undefined;
-    if (current === undefined) {
+    const current = refusal?.code === "stale_version" ? (refusal.problem?.current as Conversation | null) : null;
+    if (!current) {
       toast(t("composer.profile.failed"), {
         kind: "problem",
         action: { label: t("composer.outbox.retry"), run: () => void storeProfile(conversation, profile, t) },
       });
       return;
     }
-    await refetchInAllTabs("conversation", conversation_id);
-    // Only other values of the conversation changed: store the profile on top of them.
-    if (current.profile === conversation.profile) return storeProfile(current, profile, t);
     const name = (one: Profile | null) => t(`composer.profile.${one ?? "auto"}`);
     toast(t("composer.profile.stale", { profile: name(current.profile) }), {
       stays: 20_000,
@@ -121,5 +118,19 @@ export async function storeProfile(
         run: () => void storeProfile(current, profile, t),
       },
     });
+  } finally {
+    void refetchInAllTabs("conversation", conversation.conversation_id);
   }
+}
+
+function putProfile(base: Conversation, profile: Profile, signal: AbortSignal): Promise<Conversation> {
+  const { conversation_id, version, title, title_source, metadata } = base;
+  return body(
+    api.PUT("/conversations/{conversation_id}", {
+      params: { path: { conversation_id }, header: { "If-Match": `"v${version}"` } },
+      body: { profile, metadata, ...(title_source === "user" ? { title } : {}) },
+      keepalive: true, // the profile is displayed already
+      signal,
+    }),
+  );
 }

@@ -2,6 +2,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { maxAttachments, useAttachments, withNames } from "../../api/attachments";
 import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../../api/outbox";
+import { pendingProfile } from "../../api/pending-changes";
 import { conversationQuery, queryClient } from "../../api/queries";
 import { useSecondsUntil } from "../../controls/countdown";
 import { useSendModes } from "../../keys/send-keys";
@@ -48,13 +49,14 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
     const steers = as === "steer" || as === "interrupt";
     const opening = drafts.pendingCreation(chat.id);
     const head = as === null ? headSeen(chat, state) : undefined;
+    const profile = once ?? pendingProfile(chat.id); // the message may arrive before the profile that is displayed is stored
     sendMessage({
       conversationID: chat.id,
       text,
       ...(files.length === 0 ? {} : { attachments: withNames(files, useAttachments.getState()) }),
       ifBusy: as ?? "reject",
       ...(steers && state.turn !== null ? { targetTurn: state.turn } : {}),
-      ...(once === null || steers ? {} : { profile: once }),
+      ...(profile === null || steers ? {} : { profile }),
       ...(head === undefined ? {} : { expectedHead: head }),
       ...(opening === undefined ? {} : { newConversation: opening }),
     });

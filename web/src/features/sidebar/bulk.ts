@@ -1,23 +1,21 @@
 // Archives, restores or moves several conversations with one action. It is displayed at once; one toast reports the
 // outcome and undoes all of it. The conversations that the service refuses to change stay selected.
-import { startBatch } from "../../api/batch";
+import { newPace, type Pace } from "../../api/batch";
 import { Refusal, type Conversation } from "../../api/client";
-import { cacheConversation, cacheWithPending, refetchInAllTabs } from "../../api/queries";
-import { askBeforeClosing } from "../../api/change-queue";
+import { refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { MessageKey, Translate } from "../../messages/catalog";
 import type { OrganizingMessageKey } from "../../messages/organizing";
-import { placed, putPlacement } from "./placement";
+import { putPlacement } from "./placement";
 import { deselect, selectAgain, setLeaving, useSelecting, type ListName } from "./selecting";
 import { countsOf, outcomeOf, type Outcome } from "./selection";
 
 type T = Translate<OrganizingMessageKey>;
 
 interface Action {
-  put: (conversation: Conversation) => Promise<Conversation>;
-  /** Returns a conversation as it will be. */
-  expected: (conversation: Conversation) => Conversation;
+  /** Displays the change of a conversation at once, and stores it at a pace. */
+  put: (conversation: Conversation, pace: Pace["run"]) => Promise<Conversation>;
   /** The list from which the action removes the conversations; null: none. */
   leaves: ListName | null;
   done: (count: number, t: T) => string;
@@ -28,8 +26,7 @@ interface Action {
 }
 
 const placing = (archived: boolean): Action => ({
-  put: (conversation) => putPlacement(conversation, { archived }),
-  expected: (conversation) => placed(conversation, { archived }),
+  put: (conversation, pace) => putPlacement(conversation, { archived }, pace),
   leaves: archived ? "sidebar" : "archive",
   done: (count, t) => t(archived ? "pages.archive.done_many" : "pages.selection.restored", { count }),
   partly: archived ? "pages.selection.archived_partly" : "pages.selection.restored_partly",
@@ -42,8 +39,7 @@ const moving = (projects: ReadonlyMap<string, string | null>, before: ReadonlyMa
   const projectOf = ({ conversation_id }: Conversation) => projects.get(conversation_id) ?? null;
   const out = [...projects.values()].every((project) => project === null);
   return {
-    put: (conversation) => putPlacement(conversation, { project_id: projectOf(conversation) }),
-    expected: (conversation) => placed(conversation, { project_id: projectOf(conversation) }),
+    put: (conversation, pace) => putPlacement(conversation, { project_id: projectOf(conversation) }, pace),
     leaves: null,
     done: (count, t) => t(out ? "pages.move.removed" : "pages.move.done", { count }),
     partly: "pages.selection.moved_partly",
@@ -70,16 +66,11 @@ export function moveAll(conversations: readonly Conversation[], project: string 
 async function act(conversations: readonly Conversation[], action: Action, t: T, undoing = false): Promise<void> {
   const selected = deselect(conversations);
   setLeaving(conversations, action.leaves);
-  for (const one of conversations) cacheConversation(action.expected(one));
-  const { results } = startBatch(conversations, async (one) => {
-    const after = await action.put(one);
-    cacheWithPending(after);
-    return after;
-  });
-  const outcome = outcomeOf(conversations, await (conversations.length > 1 ? askBeforeClosing(results) : results));
+  // All are in the order of changes from now on: a later change of one that waits for the others comes after this one.
+  const { run } = newPace();
+  const outcome = outcomeOf(conversations, await Promise.allSettled(conversations.map((one) => action.put(one, run))));
   const { done, refused } = outcome;
   const unchanged = refused.map(({ item }) => item);
-  unchanged.forEach(cacheWithPending);
   refused.forEach(({ reason }) => noticeSignOut(reason));
   setLeaving(unchanged, null);
   const refetched = Promise.all(changed.map((key) => refetchInAllTabs(key)));

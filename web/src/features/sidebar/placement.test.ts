@@ -2,8 +2,10 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1", pathname: "/", protocol: "http:" });
 vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {} });
+vi.mock("../../controls/toast", () => ({ toast: () => {} }));
 const { api, Refusal } = await import("../../api/client");
-const { putPlacement } = await import("./placement");
+const { cacheWithPending, queryClient } = await import("../../api/queries");
+const { putPlacement, setPinned } = await import("./placement");
 
 const tides = { conversation_id: "conv_1", title: "Tides", title_source: "user", project_id: null, version: 5 };
 type Put = { params: { header: { "If-Match": string } }; body: object; keepalive: boolean };
@@ -50,4 +52,17 @@ test("a conversation is moved also if something else of it has changed, once", a
     version: 8,
   });
   expect(sent.map(([, version]) => version)).toEqual(['"v5"', '"v7"']);
+});
+
+test("a refused change is reverted at once, also if something else of the conversation has changed meanwhile", async () => {
+  const before = { ...tides, pinned_at: null };
+  const after = { ...before, title: "Set elsewhere", version: 7 };
+  queryClient.setQueryData(["conversation", "conv_1"], before);
+  vi.mocked(api.PUT).mockImplementationOnce(() => {
+    cacheWithPending(after as never); // the response to another request
+    return Promise.reject(new Refusal(422, "invalid", "", null, 0));
+  });
+  expect(await setPinned(before as never, true, ((key: string) => key) as never)).toBe(false);
+  expect(queryClient.getQueryData(["conversation", "conv_1"])).toEqual(after);
+  queryClient.clear();
 });

@@ -1,14 +1,8 @@
 // Pinning, archiving and moving conversations. A change is displayed at once and reverted if the service refuses it.
 import { api, body, type Conversation } from "../../api/client";
-import { storeInOrder } from "../../api/change-queue";
-import { currentOf } from "../../api/current-conversation";
-import {
-  cacheConversation,
-  cacheWithPending,
-  conversationQuery,
-  queryClient,
-  refetchInAllTabs,
-} from "../../api/queries";
+import type { Pace } from "../../api/batch";
+import { repeatOnCurrent, storeInOrder } from "../../api/change-queue";
+import { conversationQuery, queryClient, refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { Localization } from "../../messages/localization";
@@ -31,10 +25,19 @@ function put(conversation: Conversation, placement: Placement, signal: AbortSign
   );
 }
 
-/** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
-export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
-  storeInOrder(conversation, changeOf(placement), (base, signal) =>
-    put(base, placement, signal).catch((refusal: unknown) => put(currentOf(refusal), placement, signal)),
+/**
+ * Displays a change and stores it, also if something else of the conversation has changed in the meantime, for example its title. pace
+ * calls its argument when the request can be sent.
+ */
+export const putPlacement = (conversation: Conversation, placement: Placement, pace?: Pace["run"]) =>
+  storeInOrder(
+    conversation,
+    changeOf(placement),
+    (base, signal) =>
+      put(base, placement, signal).catch((refusal: unknown) =>
+        repeatOnCurrent(refusal, (current) => put(current, placement, signal)),
+      ),
+    pace,
   );
 
 function changeOf(placement: Placement): Partial<Conversation> {
@@ -43,20 +46,12 @@ function changeOf(placement: Placement): Partial<Conversation> {
   return "archived" in placement ? { archived_at: placement.archived ? now : null } : placement;
 }
 
-/** Returns a conversation as it will be after a change. */
-export const placed = (conversation: Conversation, placement: Placement): Conversation => ({
-  ...conversation,
-  ...changeOf(placement),
-});
-
 /** Pins or archives a conversation, or reverses that. Returns whether it is stored; shows why, if not. */
 async function place(before: Conversation, placement: Placement, t: Localization["t"]): Promise<boolean> {
-  cacheConversation(placed(before, placement));
   try {
-    cacheConversation(await putPlacement(before, placement));
+    await putPlacement(before, placement);
     return true;
   } catch (refusal) {
-    cacheWithPending(before);
     noticeSignOut(refusal);
     toast(t("pages.organize.failed", { title: before.title || t("pages.untitled") }), {
       kind: "problem",

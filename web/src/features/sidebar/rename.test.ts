@@ -5,6 +5,7 @@ vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {} });
 const toast = vi.hoisted(() => vi.fn());
 vi.mock("../../controls/toast", () => ({ toast }));
 const { api, Refusal } = await import("../../api/client");
+const { cacheWithPending, queryClient } = await import("../../api/queries");
 const { rename } = await import("./rename");
 
 const t = ((key: string) => key) as never;
@@ -109,4 +110,17 @@ test("a title that was set elsewhere between two changes of this page is kept", 
   await second;
   expect(stored.title).toBe("Set elsewhere");
   expect(shown()).toEqual(["pages.rename.conflict"]);
+});
+
+test("a refused title is reverted at once, also if something else of the conversation has changed meanwhile", async () => {
+  queryClient.setQueryData(["conversation", "conv_1"], tides);
+  stored = { ...tides, version: 7 };
+  vi.mocked(api.PUT).mockImplementationOnce(() => {
+    cacheWithPending(stored as never); // the response to another request
+    expect(queryClient.getQueryData(["conversation", "conv_1"])).toMatchObject({ title: "Ebb", version: 7 });
+    return Promise.reject(new Refusal(422, "invalid", "", null, 0));
+  });
+  await rename(tides as never, "Ebb", t);
+  expect(queryClient.getQueryData(["conversation", "conv_1"])).toEqual(stored);
+  queryClient.clear();
 });

@@ -1,11 +1,10 @@
 // Renaming a conversation, in its row of the sidebar or in the page header. The new title is displayed at once and
 // reverted if the service refuses it.
 import { useRef } from "react";
-import { storeInOrder } from "../../api/change-queue";
-import { currentOf } from "../../api/current-conversation";
+import { repeatOnCurrent, storeInOrder } from "../../api/change-queue";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
-import { refetchInAllTabs, cacheConversation, cacheWithPending } from "../../api/queries";
+import { refetchInAllTabs } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { editTitle } from "./editing";
@@ -38,30 +37,28 @@ const storeTitle = (
   known: readonly string[],
   signal: AbortSignal,
 ): Promise<Conversation> =>
-  putTitle(base.conversation_id, title, base.version, signal).catch((refusal: unknown) => {
-    const current = currentOf(refusal);
-    const isSet = current.title_source !== "auto";
-    if (isSet && current.title === title) return current; // by a request whose response was lost
-    if (isSet && !known.includes(current.title)) throw refusal;
-    return storeTitle(current, title, [...known, current.title], signal);
-  });
+  putTitle(base.conversation_id, title, base.version, signal).catch((refusal: unknown) =>
+    repeatOnCurrent(refusal, async (current) => {
+      const isSet = current.title_source !== "auto";
+      if (isSet && current.title === title) return current; // by a request whose response was lost
+      if (isSet && !known.includes(current.title)) throw refusal;
+      return storeTitle(current, title, [...known, current.title], signal);
+    }),
+  );
 
 /** Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked. */
 export async function rename(before: Conversation, title: string, t: Localization["t"]): Promise<void> {
   const id = before.conversation_id;
-  cacheConversation({ ...before, title, title_source: "user" });
   try {
-    const stored = await storeInOrder(before, { title }, (base, signal) =>
+    await storeInOrder(before, { title, title_source: "user" }, (base, signal) =>
       storeTitle(base, title, [before.title, base.title, ...(withoutResponse.get(id) ?? [])], signal),
     );
     withoutResponse.delete(id);
-    cacheConversation(stored);
   } catch (refusal) {
     const known = refusal instanceof Refusal ? refusal : null;
     const current = known?.code === "stale_version" ? (known.problem?.current as Conversation | null) : null;
     if (known?.outcomeUnknown) withoutResponse.set(id, (withoutResponse.get(id) ?? new Set()).add(title));
     noticeSignOut(refusal);
-    cacheWithPending(current ?? before);
     if (current)
       toast(t("pages.rename.conflict", { title: current.title }), {
         kind: "problem",

@@ -1,6 +1,7 @@
-// Signing out, in every tab. The browser then deletes all data of the app, so unsent messages and unsaved
-// texts of artifacts require a confirmation.
+// Signing out, in every tab. Changes of conversations are stored before. The browser then deletes all data of the app, so unsent
+// messages and unsaved texts of artifacts require a confirmation, and so do changes that could not be stored.
 import { create } from "zustand";
+import { awaitChanges, hasUnstoredChanges } from "../../api/change-queue";
 import { handleSignOut } from "../../api/session-state";
 import { api, Refusal } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
@@ -9,15 +10,19 @@ import { loadUnsaved } from "../artifacts";
 import { sendDeletions } from "./deletion";
 import { useLocalization, type Localization } from "../../messages/localization";
 
-/** The numbers of messages and of texts of artifacts that would be lost; without any, the dialog is closed. */
+/** The longest wait for changes of conversations to be stored before the user is asked, in milliseconds. */
+const changesLimit = 10_000;
+
+/** The numbers of messages, texts of artifacts and changes of conversations that would be lost; without any, the dialog is closed. */
 export interface Unsent {
   messages: number;
   artifacts: number;
+  changes: number;
 }
 
-const nothing: Unsent = { messages: 0, artifacts: 0 };
+const nothing: Unsent = { messages: 0, artifacts: 0, changes: 0 };
 export const useUnsent = create<Unsent>(() => nothing);
-export const isUnsent = ({ messages, artifacts }: Unsent): boolean => messages + artifacts > 0;
+export const isUnsent = ({ messages, artifacts, changes }: Unsent): boolean => messages + artifacts + changes > 0;
 export const closeSignOut = (): void => useUnsent.setState(nothing);
 
 export async function signOut(t: Localization["t"]): Promise<void> {
@@ -37,9 +42,19 @@ export function useSignOut(): () => void {
   return () => void ask();
 
   async function ask(): Promise<void> {
+    const changes = await storeChanges(t);
     const messages = useOutbox.getState().list.filter((message) => message.state !== "accepted").length;
-    const unsent = { messages, artifacts: (await (await loadUnsaved())?.countUnsavedArtifacts()) ?? 0 };
+    const unsent = { messages, changes, artifacts: (await (await loadUnsaved())?.countUnsavedArtifacts()) ?? 0 };
     if (isUnsent(unsent)) useUnsent.setState(unsent);
     else await signOut(t);
   }
+}
+
+/** Waits for the changes of conversations that are being stored, and says so. Returns how many are not stored. */
+async function storeChanges(t: Localization["t"]): Promise<number> {
+  if (!hasUnstoredChanges()) return 0;
+  const closeToast = toast(t("pages.sign_out.saving"), { stays: changesLimit });
+  const changes = await awaitChanges(changesLimit);
+  closeToast();
+  return changes;
 }
