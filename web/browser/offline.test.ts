@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { composer, messages, pausedAnswer, send, sidebar, waitForAnswerEnd } from "./conversation-page";
-import { Account, BrowserWindow, withBrowser } from "./harness";
+import { Account, BrowserWindow, url, withBrowser } from "./harness";
 import { recordNotifications } from "./notifications";
 
 withBrowser();
@@ -83,28 +83,36 @@ test("pages of other servers are not stored, and a storage that cannot be read d
   await visit.close();
 });
 
-test("an answer gets no notification from another tab while a tab shows its conversation", async () => {
+test("an answer gets one notification in several tabs, and none while a tab shows its conversation", async () => {
   const account = await Account.register();
   const shown = await account.chat("Hello!");
   const visit = await BrowserWindow.open("/health", account);
-  const { page } = visit;
-  const notifications = await recordNotifications(page);
-  await page.addInitScript(() => {
-    Object.assign(Notification, { permission: "granted" });
-    localStorage.setItem("turnstone-device", '{"notify":true}');
-  });
-  await page.goto(new URL("/", page.url()).href);
+  const open = async (page: Page) => {
+    const notifications = await recordNotifications(page);
+    await page.addInitScript(() => {
+      Object.assign(Notification, { permission: "granted" });
+      localStorage.setItem("turnstone-device", '{"notify":true}');
+    });
+    await page.goto(`${url}/`);
+    await composer(page).waitFor();
+    return notifications;
+  };
+  const pages = [visit.page, await visit.context.newPage()];
+  const notifications = await Promise.all(pages.map(open));
   const watching = await visit.tab(`/c/${shown}`);
   const [seen, unseen] = [await pausedAnswer(), await pausedAnswer()];
   await account.startTurn(unseen.text);
   await send(watching, seen.text);
-  await sidebar(page).getByText("answering").nth(1).waitFor({ state: "attached" });
+  const answering = (page: Page) => sidebar(page).getByText("answering");
+  for (const page of pages) await answering(page).nth(1).waitFor({ state: "attached" });
   await seen.release();
   await waitForAnswerEnd(watching);
-  await expect.poll(() => sidebar(page).getByText("answering").count()).toBe(1);
+  for (const page of pages) await expect.poll(() => answering(page).count()).toBe(1);
   await unseen.release();
-  await expect.poll(notifications.shown).toHaveLength(1);
-  expect((await notifications.shown())[0]).toMatch(/Something long/);
+  for (const page of pages) await expect.poll(() => answering(page).count()).toBe(0);
+  const all = async () => (await Promise.all(notifications.map((one) => one.shown()))).flat();
+  await expect.poll(all).toHaveLength(1);
+  expect((await all())[0]).toMatch(/^The answer is ready: (?!.*Hello)/);
   await visit.close();
 });
 

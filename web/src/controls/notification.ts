@@ -1,23 +1,45 @@
 // Notifications of the browser.
 import { useDevice } from "./device";
+import { isShown } from "./shown-conversation";
 
 /**
- * Shows a notification about the page at a path. Other tabs replace it with the same one. Returns null if the browser does not allow
- * it, or shows it by the service worker, as browsers on phones do.
+ * For how long the other tabs show no notification with the same tag, in milliseconds. A tab in the background may notice late what there
+ * is to show.
  */
-export function notify(tag: string, title: string, body: string, path: string, open: () => void): Notification | null {
-  if (Notification.permission !== "granted") return null;
-  try {
-    const notification = new Notification(title, { body, tag });
-    notification.onclick = () => {
-      window.focus();
-      notification.close();
-      open();
-    };
-    return notification;
-  } catch {
-    void notifyByWorker(tag, title, body, path);
-    return null;
+const single = 60_000;
+
+/**
+ * Shows a notification about a conversation, unless a visible tab shows the conversation, or another tab has shown a notification with the
+ * same tag. Returns null if it is not shown, or is shown by the service worker, as browsers on phones do.
+ */
+export async function notify(
+  tag: string,
+  title: string,
+  body: string,
+  conversation: string,
+  open: () => void,
+): Promise<Notification | null> {
+  if (Notification.permission !== "granted" || (await isShown(conversation))) return null;
+  return new Promise((resolve) => {
+    void navigator.locks.request(`turnstone-notification/${tag}`, { ifAvailable: true }, (lock) => {
+      resolve(lock && show());
+      return lock && new Promise((end) => setTimeout(end, single));
+    });
+  });
+
+  function show(): Notification | null {
+    try {
+      const notification = new Notification(title, { body, tag });
+      notification.onclick = () => {
+        window.focus();
+        notification.close();
+        open();
+      };
+      return notification;
+    } catch {
+      void notifyByWorker(tag, title, body, `/c/${conversation}`);
+      return null;
+    }
   }
 }
 

@@ -30,11 +30,13 @@ import { useLocalization } from "../messages/localization";
 import { FileView } from "../features/files";
 import { Header } from "./header";
 import { UnreadIcon, PageTitle } from "../controls/page-title";
+import { useShownConversation } from "../controls/shown-conversation";
 import { useProviderFailureToast } from "../features/sign-in";
 
 export function AppLayout({ children }: { children: ReactNode }) {
   const { t } = useLocalization();
   const id = useParams({ strict: false }).conversation ?? null;
+  useShownConversation(id);
   const path = useLocation({ select: ({ pathname }) => pathname });
   const wide = useMedia("(min-width: 48rem)");
   const docked = useDevice((device) => device.sidebar);
@@ -92,9 +94,9 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {path === "/" && <PageTitle />}
       {conversation !== undefined && <PageTitle name={conversation.title || t("pages.untitled")} />}
       <UnreadIcon />
-      {notify && <AnswerNotifications current={id} />}
-      {notify && <ApprovalNotifications current={id} />}
-      {notify && <ResearchNotifications current={id} />}
+      {notify && <AnswerNotifications />}
+      {notify && <ApprovalNotifications />}
+      {notify && <ResearchNotifications />}
       <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />
       <Toasts />
     </div>

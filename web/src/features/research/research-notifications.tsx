@@ -7,8 +7,7 @@ import { useMessages } from "../../messages/localization";
 import { researchMessages } from "../../messages/research";
 import { useRunningTasks } from "../../turn/running-tasks";
 
-/** current: the conversation that the page shows; null: none. */
-export function ResearchNotifications({ current }: { current: string | null }) {
+export function ResearchNotifications() {
   const t = useMessages(researchMessages);
   const navigate = useNavigate();
   const ended = useRunningTasks((tasks) => tasks.ended);
@@ -18,16 +17,14 @@ export function ResearchNotifications({ current }: { current: string | null }) {
     const before = known.current ?? new Set(ended.map(({ id }) => id)); // they ended before this was rendered
     known.current = new Set(ended.map(({ id }) => id));
     for (const { id, conversation, state } of ended) {
-      const seen = conversation === current && document.visibilityState === "visible";
-      if (before.has(id) || seen || state === "cancelled") continue;
+      if (before.has(id) || state === "cancelled") continue;
       const title = t(state === "completed" ? "research.notify.completed" : "research.notify.failed");
-      const path = `/c/${conversation}`;
       const open = () => void navigate({ to: "/c/$conversation", params: { conversation } });
       void body(api.GET("/research-tasks/{task_id}", { params: { path: { task_id: id } } })).then(
-        ({ question }) => notify(id, title, question, path, open),
-        () => notify(id, title, "", path, open),
+        ({ question }) => notify(id, title, question, conversation, open),
+        () => notify(id, title, "", conversation, open),
       );
     }
-  }, [ended, current, navigate, t]);
+  }, [ended, navigate, t]);
   return null;
 }

@@ -12,8 +12,7 @@ import { notifyingMessages } from "../../messages/notifying";
 
 const answeringOf = memoized((page: readonly Conversation[]) => page.filter((one) => one.live_turn_id !== null));
 
-/** current: the conversation that the page shows; null: none. */
-export function AnswerNotifications({ current }: { current: string | null }) {
+export function AnswerNotifications() {
   const t = useMessages(notifyingMessages);
   const navigate = useNavigate();
   const { data: pages } = useInfiniteQuery({
@@ -32,10 +31,10 @@ export function AnswerNotifications({ current }: { current: string | null }) {
     for (const [id, turn] of before) {
       if (answering.current.has(id)) continue;
       const ended = find(pages, id); // deleted, if it is not in the list
-      if (ended?.unread !== true || (id === current && document.visibilityState === "visible")) continue;
+      if (ended?.unread !== true) continue;
       const open = () => void navigate({ to: "/c/$conversation", params: { conversation: id } });
-      notify(turn, t("notify.answer"), ended.title, `/c/${id}`, open);
+      void notify(turn, t("notify.answer"), ended.title, id, open);
     }
-  }, [pages, current, navigate, t]);
+  }, [pages, navigate, t]);
   return null;
 }

@@ -5,30 +5,28 @@ import { notify } from "../../controls/notification";
 import { useLocalization } from "../../messages/localization";
 import { useApprovals } from "../../turn/use-approvals";
 
-/** current: the conversation that the page shows; null: none. */
-export function ApprovalNotifications({ current }: { current: string | null }) {
+export function ApprovalNotifications() {
   const { t } = useLocalization();
   const navigate = useNavigate();
   const waiting = useApprovals()?.data;
-  /** The notifications by approval; null: the user sees it, or it waited before. null in place of the map: not loaded. */
-  const known = useRef<ReadonlyMap<string, Notification | null> | null>(null);
+  /** The notifications by approval; null: it waited before. null in place of the map: not loaded. */
+  const known = useRef<ReadonlyMap<string, Promise<Notification | null> | null> | null>(null);
   useEffect(() => {
     if (waiting === undefined) return;
     const before = known.current;
-    const next = new Map<string, Notification | null>();
+    const next = new Map<string, Promise<Notification | null> | null>();
     for (const { approval_id: id, conversation_id: conversation, action } of waiting) {
-      const seen = before === null || (conversation === current && document.visibilityState === "visible");
       const open = () => void navigate({ to: "/c/$conversation", params: { conversation } });
       next.set(
         id,
-        before?.get(id) ??
-          (seen || before.has(id)
-            ? null
-            : notify(id, t("transcript.activity.requires_action"), action, `/c/${conversation}`, open)),
+        before === null || before.has(id)
+          ? (before?.get(id) ?? null)
+          : notify(id, t("transcript.activity.requires_action"), action, conversation, open),
       );
     }
-    for (const [id, notification] of before ?? []) if (!next.has(id)) notification?.close();
+    for (const [id, shown] of before ?? [])
+      if (!next.has(id)) void shown?.then((notification) => notification?.close());
     known.current = next;
-  }, [waiting, current, navigate, t]);
+  }, [waiting, navigate, t]);
   return null;
 }
