@@ -122,6 +122,25 @@ describe("prompts", () => {
     await visit.close();
   });
 
+  test("a touch next to the dialog does not discard what is written in it", async () => {
+    const visit = await BrowserWindow.open("/settings#prompts", await Account.register(), {
+      viewport: phone,
+      hasTouch: true,
+    });
+    const { page } = visit;
+    await section(page).getByRole("button", { name: "New prompt" }).tap();
+    await expectFocus(dialog(page).getByLabel("Name"));
+    await page.touchscreen.tap(phone.width / 2, 8);
+    await expect.poll(() => dialog(page).count()).toBe(0);
+    await section(page).getByRole("button", { name: "New prompt" }).tap();
+    await dialog(page).getByLabel("Text").fill("Sum up in three sentences.");
+    await page.touchscreen.tap(phone.width / 2, 8);
+    await dialog(page).getByLabel("Name").fill("sum");
+    await dialog(page).getByRole("button", { name: "Save" }).tap();
+    await section(page).getByText("Sum up in three sentences.").waitFor();
+    await visit.close();
+  });
+
   test("a change of another device is not replaced unseen, and a deletion is confirmed", async () => {
     const account = await Account.register();
     await account.request("POST", "/prompts", { name: "greet", text: "Hello" });

@@ -1,6 +1,7 @@
-// A modal dialog: focus stays in it, and returns to the previous element when it closes.
+// A modal dialog: focus stays in it, and returns to the previous element when it closes. A press outside closes it, unless the user has
+// written a text in it, which would be lost.
 import { Dialog as Radix } from "radix-ui";
-import { useState, type ReactNode } from "react";
+import { useRef, useState, type ReactNode } from "react";
 import { IconButton } from "./button";
 import { useCloseOnBack } from "./close-on-back";
 import { useLocalization } from "../messages/localization";
@@ -24,6 +25,7 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
   useCloseOnBack(onClose);
   // Radix returns the focus only to a trigger of its own, and this dialog has none.
   const [before] = useState(() => document.activeElement);
+  const written = useRef(false);
   const goBack = (event: Event) => {
     event.preventDefault();
     const element = returnTo?.() ?? before;
@@ -37,9 +39,9 @@ export function Dialog({ title, description, onClose, returnTo, children, wide =
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
           onOpenAutoFocus={focusContent}
           onCloseAutoFocus={goBack}
-          {...(onClose === undefined
-            ? { onEscapeKeyDown: preventClose, onPointerDownOutside: preventClose, onInteractOutside: preventClose }
-            : {})}
+          onInput={({ target }) => void (written.current ||= target instanceof HTMLTextAreaElement)}
+          onInteractOutside={(event) => (written.current || onClose === undefined) && event.preventDefault()}
+          {...(onClose === undefined ? { onEscapeKeyDown: (event) => event.preventDefault() } : {})}
           className={`fixed inset-0 z-50 m-auto flex h-fit max-h-[90dvh] w-[min(calc(100vw-2rem),var(--dialog))] flex-col gap-4 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-float outline-none ${wide ? "[--dialog:44rem]" : "[--dialog:28rem]"}`}
         >
           <div className="flex items-start justify-between gap-4">
@@ -69,8 +71,4 @@ function focusContent(event: Event): void {
   event.preventDefault();
   const content = event.currentTarget as HTMLElement;
   (content.querySelector<HTMLElement>("[data-autofocus]") ?? content).focus();
-}
-
-function preventClose(event: Event): void {
-  event.preventDefault();
 }
