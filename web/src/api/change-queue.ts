@@ -4,7 +4,7 @@ import { currentOf } from "./current-conversation";
 import { pendingChanges, withoutChange, type Change } from "./pending-changes";
 import { unreachable } from "./problem";
 import { cacheChange, cacheWithPending } from "./queries";
-import { onSignOut } from "./session-state";
+import { newUnloadGuard } from "./session-state";
 
 /** The longest wait for the service to store a change, in milliseconds. */
 const timeout = 25_000;
@@ -122,6 +122,8 @@ export async function awaitChanges(limit: number): Promise<number> {
 
 export const hasUnstoredChanges = (): boolean => unstored.size > 0;
 
+const preventUnload = newUnloadGuard();
+
 /** How many changes wait: for others of their conversation, for others of a batch, or to be repeated. */
 let waiting = 0;
 
@@ -137,11 +139,3 @@ function startWaiting(): void {
 function endWaiting(): void {
   if (--waiting === 0) removeEventListener("beforeunload", preventUnload);
 }
-
-const preventUnload = (event: BeforeUnloadEvent): void => {
-  if (!signedOut) event.preventDefault();
-};
-
-/** After a sign-out, nothing can be stored. */
-let signedOut = false;
-onSignOut(() => void (signedOut = true));

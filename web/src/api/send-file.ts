@@ -1,6 +1,7 @@
 // Sends a file as the body of a request, with its progress. Not with fetch, which reports no progress of an upload.
 import { countSignIns, fetchSession } from "./client";
 import { noteSignIns, readRefusal, unreachable } from "./problem";
+import { newUnloadGuard } from "./session-state";
 
 interface Options {
   signal: AbortSignal;
@@ -20,7 +21,7 @@ export async function sendFile<Response>(
   file: File,
   { signal, onProgress, onSent }: Options,
 ): Promise<Response> {
-  const preventUnload = (event: Event) => event.preventDefault();
+  const preventUnload = newUnloadGuard();
   window.addEventListener("beforeunload", preventUnload);
   try {
     // In addition to the token, this checks the session before the whole file is sent.

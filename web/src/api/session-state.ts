@@ -9,12 +9,23 @@ export const useSessionState = create<{ lost: boolean }>(() => ({ lost: false })
 let channel: BroadcastChannel | null = null;
 const listeners = new Set<() => void>();
 const signOutListeners = new Set<() => void>();
+let signedOut = false;
 
 /** Calls listener after each sign-in of this account, in every tab. */
 export const onSignIn = (listener: () => void): void => void listeners.add(listener);
 
 /** Calls listener in every tab after the account has signed out, before the page is left. */
 export const onSignOut = (listener: () => void): void => void signOutListeners.add(listener);
+
+/**
+ * Returns a listener to "beforeunload" that makes the browser ask before it closes the page. Not after a sign-out: nothing can be stored
+ * then, and the page is left.
+ */
+export const newUnloadGuard =
+  () =>
+  (event: Event): void => {
+    if (!signedOut) event.preventDefault();
+  };
 
 /** Starts to track the session: in the responses to all requests, and in the other tabs. */
 export function startSessionState(): void {
@@ -71,6 +82,7 @@ export function handleSignOut(load = () => location.assign("/")): void {
 }
 
 function leave(load: () => void): void {
+  signedOut = true;
   signOutListeners.forEach((listener) => listener());
   load();
 }

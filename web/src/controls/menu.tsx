@@ -30,7 +30,7 @@ export function Menu(props: MenuProps) {
   const parts = content.value;
   if (wanted !== null && loaded && parts !== null)
     return <parts.OpenMenu {...props} focusesFirst={wanted === "by key"} />;
-  const open = () => setWanted("by pointer");
+  const open = () => setWanted((before) => before ?? "by pointer");
   const preload = () => void Promise.all([content.load(), loadItems?.()]).catch(() => {});
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
