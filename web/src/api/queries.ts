@@ -338,7 +338,7 @@ export function cacheDraft(id: string, draft: ConversationPage["draft"]): void {
  * Replaces the cached state of a conversation with the state that the service returned. Responses can arrive in another
  * order than the service sent them: one that is older than the cached state is ignored.
  */
-export function cacheConversation(conversation: Conversation): void {
+function cacheConversation(conversation: Conversation): void {
   const outdated = (cached: { version: number }) => cached.version > conversation.version;
   queryClient.setQueryData<ConversationPage>(["conversation", conversation.conversation_id], (page) =>
     page === undefined || outdated(page) ? page : { ...page, ...conversation },
