@@ -131,6 +131,8 @@ func (s *Stores) StartTurns(options turns.Options) *turns.Store {
 
 // JobWorkers holds the functions that jobs call. A node does not run the jobs of a function that is nil.
 type JobWorkers struct {
+	// Node runs the jobs.
+	Node protocol.NodeID
 	// Title generates and stores an automatic title.
 	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
 	// Cancel cancels what runs for a disabled account. Either both functions are nil or none.
@@ -174,5 +176,5 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	if workers.Title != nil {
 		kinds = append(kinds, turns.TitleJob(workers.Title))
 	}
-	return jobs.Start(ctx, s.DB, workers.Observe, kinds...)
+	return jobs.Start(ctx, s.DB, workers.Node, workers.Observe, kinds...)
 }

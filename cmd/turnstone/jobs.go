@@ -28,6 +28,7 @@ func (s *service) startJobs(ctx context.Context) error {
 		return err
 	}
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
+		Node:        s.node.ID(),
 		SendMail:    sendMail,
 		Title:       s.title,
 		ReadText:    s.readText,

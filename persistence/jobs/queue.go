@@ -114,10 +114,10 @@ const maxLostRuns = 2
 
 var errGivenUp = errors.New("two runs of the job have ended with their processes; it does not run again")
 
-// lostRuns returns how many runs of a job have ended with their processes: the queue notes an error for each.
+// lostRuns returns how many runs of a job have ended with their processes: the queue or rescueLost notes an error for each.
 func lostRuns(job *rivertype.JobRow) (lost int) {
 	for i := range job.Errors {
-		if job.Errors[i].Error == "Stuck job rescued by JobRescuer" {
+		if text := job.Errors[i].Error; text == lostError || text == "Stuck job rescued by JobRescuer" {
 			lost++
 		}
 	}

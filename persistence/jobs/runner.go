@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+	"go.uber.org/zap"
 )
 
 const (
@@ -21,8 +25,9 @@ const (
 	filesAtOnce = 2
 	mailsAtOnce = 2
 	jobTimeout  = time.Minute
-	jobPoll     = time.Second // the queue is polled: LISTEN would need a connection of every node
-	jobRescue   = 3 * time.Minute
+	jobPoll     = time.Second     // the queue is polled: LISTEN would need a connection of every node
+	jobRescue   = 3 * time.Minute // for a job whose node is not known to be dead
+	lostPoll    = 2 * time.Second
 	jobStopTime = 10 * time.Second // time for running jobs to end; then they are cancelled and run again elsewhere
 
 	retryFirst   = time.Second
@@ -39,10 +44,14 @@ const FileQueue = "files"
 // MailQueue is the queue of jobs that send mails. A mail server that responds slowly does not delay the other jobs.
 const MailQueue = "mail"
 
-// Runner runs queued jobs on this node. The nodes share the work; a job whose node failed runs again within minutes.
+// Runner runs queued jobs on this node. The nodes share the work. A job whose node has been declared dead runs again within
+// seconds.
 type Runner struct {
 	client *river.Client[pgx.Tx]
 	pool   *pgxpool.Pool
+	log    *zap.Logger
+	stop   context.CancelFunc // of rescueLost
+	lost   sync.WaitGroup     // rescueLost
 }
 
 // Observe gets the kind of a job that has ended, how long it took, and its error; nil: it succeeded.
@@ -65,8 +74,8 @@ func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(con
 	return err
 }
 
-// Start starts to run jobs of these kinds. Close ends it. A nil observe gets nothing.
-func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runner, error) {
+// Start starts to run jobs of these kinds as a node. Close ends it. A nil observe gets nothing.
+func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe, kinds ...Job) (*Runner, error) {
 	pool, err := jobPool(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
@@ -83,8 +92,9 @@ func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runn
 	if observe != nil {
 		middleware = append(middleware, &observed{observe: observe})
 	}
-	j := &Runner{pool: pool}
+	j := &Runner{pool: pool, log: db.Log}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
+		ID:     pg.UUIDText(node), // rescueLost finds the jobs of a dead node by it
 		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce},
@@ -102,7 +112,31 @@ func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runn
 		pool.Close()
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
+	ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))
+	j.lost.Go(func() { j.rescueLost(ctx) })
 	return j, nil
+}
+
+// lostError is the error of a run whose node was declared dead.
+const lostError = "The node that ran the job was declared dead."
+
+const lostSQL = `
+update river.river_job set
+	state = (case when attempt < max_attempts then 'available' else 'discarded' end)::river.river_job_state,
+	finalized_at = case when attempt < max_attempts then null else now() end,
+	scheduled_at = now() + least(power(2, coalesce(cardinality(errors), 0)), $2) * interval '1 second',
+	errors = array_append(errors, jsonb_build_object('at', now(), 'attempt', attempt, 'error', $1::text, 'trace', ''))
+where state = 'running' and attempted_by[cardinality(attempted_by)] in (select node_id::text from nodes where dead)`
+
+// rescueLost lets the jobs of dead nodes run again, with the delays of jobRetries, until ctx ends. A dead node that still runs one is paused, and ends when it
+// learns that it is dead; jobs allow for that.
+func (j *Runner) rescueLost(ctx context.Context) {
+	for clock.Sleep(ctx, lostPoll) == nil {
+		tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())
+		if err == nil && tag.RowsAffected() > 0 { // after an error the next round does it
+			j.log.Info("jobs of dead nodes run again", zap.Int64("count", tag.RowsAffected()))
+		}
+	}
 }
 
 func jobPool(ctx context.Context, db *pg.DB) (*pgxpool.Pool, error) {
@@ -112,6 +146,8 @@ func jobPool(ctx context.Context, db *pg.DB) (*pgxpool.Pool, error) {
 // Close waits up to jobStopTime for the running jobs, then cancels the rest and waits for it.
 func (j *Runner) Close(ctx context.Context) error {
 	defer j.pool.Close()
+	j.stop()
+	j.lost.Wait()
 	soft, cancel := context.WithTimeout(ctx, jobStopTime)
 	defer cancel()
 	if err := j.client.Stop(soft); err == nil {

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/ownership"
 )
 
 func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
@@ -88,7 +90,7 @@ func TestAJobThatEndsItsProcessTwiceIsGivenUpAndNotAProperlyFailedOne(t *testing
 	note := func(function string) func(context.Context, contentArgs) error {
 		return func(_ context.Context, args contentArgs) error { calls <- call{function, args.Content}; return nil }
 	}
-	runner, err := jobs.Start(t.Context(), w.DB.DB, nil, jobs.NewGuarded(0, note("run"), note("give up")))
+	runner, err := jobs.Start(t.Context(), w.DB.DB, w.Node, nil, jobs.NewGuarded(0, note("run"), note("give up")))
 	w.Must(err)
 	// The second run of the deadly job ends with its process now: the queue itself notes that.
 	storetest.Eventually(t, func() bool {
@@ -102,6 +104,48 @@ func TestAJobThatEndsItsProcessTwiceIsGivenUpAndNotAProperlyFailedOne(t *testing
 	w.Must(runner.Close(context.Background()))
 	if n := w.Count(`select count(*) from river.river_job where args ->> 'content' = 'deadly' and state = 'cancelled'`); n != 1 {
 		t.Error("the job may run again")
+	}
+}
+
+// The jobs have just begun, so that the queue itself does not rescue them.
+func TestJobsOfADeadNodeRunAgain(t *testing.T) {
+	w := storetest.NewWorld(t)
+	dead := protocol.NewNodeID()
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: dead}))
+	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, dead)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	const lost = `array['{"at":"2026-01-01T00:00:00Z","attempt":1,"error":"Stuck job rescued by JobRescuer","trace":""}'::jsonb]`
+	for content, c := range map[string]struct {
+		node             protocol.NodeID
+		attempt, history string
+	}{
+		"lost": {dead, "1", "null"}, "deadly": {dead, "2", lost}, "last": {dead, "25", "null"}, "running": {w.Node, "1", "null"},
+	} {
+		w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error { return queue.Insert(ctx, tx, contentArgs{content}) }))
+		w.Database.Admin(t, `update river.river_job set state = 'running', attempted_at = now(), attempted_by = array['another node', $2::text],
+			attempt = `+c.attempt+`, errors = `+c.history+` where args ->> 'content' = $1`, content, pg.UUIDText(c.node))
+	}
+	calls := make(chan string, 8)
+	note := func(function string) func(context.Context, contentArgs) error {
+		return func(_ context.Context, args contentArgs) error { calls <- function + " " + args.Content; return nil }
+	}
+	runner, err := jobs.Start(t.Context(), w.DB.DB, w.Node, nil, jobs.NewGuarded(0, note("run"), note("give up")))
+	w.Must(err)
+	got := []string{<-calls, <-calls}
+	w.Must(runner.Close(context.Background()))
+	close(calls)
+	for one := range calls {
+		got = append(got, one)
+	}
+	slices.Sort(got)
+	if want := []string{"give up deadly", "run lost"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for content, state := range map[string]string{"last": "discarded", "running": "running"} {
+		if w.Count(`select count(*) from river.river_job where args ->> 'content' = '`+content+`' and state = '`+state+`'`) != 1 {
+			t.Errorf("the job %q is not %s", content, state)
+		}
 	}
 }
 
