@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
@@ -12,9 +13,9 @@ import (
 )
 
 // plan declares the faults of a round to the ledgers of all clients.
-func (a *run) plan() (over func()) {
+func (a *run) plan(victims []*accountState) (over func()) {
 	var all []func()
-	for _, account := range a.everyone() {
+	for _, account := range slices.Concat(a.everyone(), a.data, victims) {
 		all = append(all, account.users[0].Ledger.Plan())
 	}
 	return func() {
@@ -127,7 +128,10 @@ const (
 	leastTasks        = 40  // research tasks that were acknowledged
 	leastShares       = 5
 	leastFiles        = 5
-	leastEach         = 1 // faults of every kind, including a process that resumed as a second owner
+	leastImports      = 2
+	leastBranches     = 10 // and forks
+	leastErased       = 1  // accounts
+	leastEach         = 1  // faults of every kind, including a process that resumed as a second owner
 )
 
 // checkMinimums reports a run in which too little happened. There are no minimums for a run shorter than a minute.
@@ -152,6 +156,9 @@ func (a *run) checkMinimums(length time.Duration) {
 	short("research tasks", a.result.Tasks, leastTasks)
 	short("shares", a.result.Shares, leastShares)
 	short("files", a.result.Files, leastFiles)
+	short("imports", a.result.Imports, leastImports)
+	short("branches and forks", a.result.Branches, leastBranches)
+	short("accounts erased", a.result.Erased, leastErased)
 	short("queues drained", a.result.Queues, leastQueues)
 	short("faults while queues drained", a.result.QueueFaults, leastQueueFaults)
 }

@@ -68,6 +68,7 @@ func check(r *record, found *findings) {
 	c.checkQueues()
 	c.checkCreates()
 	c.checkItems()
+	c.checkData()
 	c.checkCommands()
 	c.checkApplies()
 	c.checkEffects()

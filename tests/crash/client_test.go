@@ -32,6 +32,7 @@ const (
 
 // accountState is the state that the clients of an account share.
 type accountState struct {
+	id            protocol.AccountID
 	users         []*sitetest.User
 	conversations []string
 

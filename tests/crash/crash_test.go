@@ -81,7 +81,9 @@ type run struct {
 	accounts   []*accountState      // the flood uses the last one
 	queues     []*accountState      // the accounts of the queue clients
 	research   []*accountState      // the accounts of the research clients
-	accountIDs []protocol.AccountID // of all accounts
+	data       []*accountState      // the accounts with imports
+	accountIDs []protocol.AccountID // of the accounts with turns
+	imports    []string             // that were acknowledged
 	baseline   map[string]float64
 
 	result result
@@ -97,6 +99,9 @@ func TestCrash(t *testing.T) {
 		if !a.notes.clean() {
 			break
 		}
+	}
+	if *crashFor > 0 { // make test does not wait for them
+		a.checkInterruptedImports()
 	}
 	a.checkCommits()
 	if *crashOnly == "" { // other runs are about single faults
@@ -198,6 +203,12 @@ func (a *run) setUpAccounts() {
 	for range researchAccounts {
 		a.research = append(a.research, a.newAccount(1))
 	}
+	for _, account := range a.everyone() {
+		a.accountIDs = append(a.accountIDs, account.id)
+	}
+	for range dataAccounts {
+		a.data = append(a.data, a.newAccount(1))
+	}
 	a.warmUp()
 	a.closeIdle()
 	var err error
@@ -221,11 +232,11 @@ func (a *run) newAccount(devices int) *accountState {
 		} `json:"account"`
 	}
 	u.Get(a.t, "/auth/session", &session)
-	a.accountIDs = append(a.accountIDs, session.Account.ID)
+	account.id = session.Account.ID
 	return account
 }
 
-// everyone returns all accounts.
+// everyone returns all accounts with turns.
 func (a *run) everyone() []*accountState { return slices.Concat(a.accounts, a.queues, a.research) }
 
 // warmUp sends as many concurrent requests as the clients will, so that every pool reaches its size before the baseline
@@ -281,9 +292,13 @@ func (a *run) round(length time.Duration) error {
 	if number == 1 || *crashVerbose {
 		a.progress("round %d", number)
 	}
+	data, victims := a.dataClients(number), a.newVictims()
 	a.notes.beginRound()
-	began, over, watch := time.Now(), a.plan(), newQueueWatch()
-	err = a.work(number, length, h, watch)
+	began, over, watch := time.Now(), a.plan(victims), newQueueWatch()
+	err = a.work(number, length, h, watch, data, victims)
+	for _, c := range data {
+		c.endFeed(h)
+	}
 	operations, closed := h.close()
 	if err = errors.Join(err, closed); err != nil {
 		return err
@@ -293,7 +308,7 @@ func (a *run) round(length time.Duration) error {
 	faults, outages := a.injector.take()
 	a.result.count(faults, operations, witness.Reads())
 	settled, settle := a.settle(number)
-	stored, err := a.atRest(since)
+	stored, err := a.atRest(since, victims)
 	if settle(); err != nil {
 		return err
 	}
@@ -309,6 +324,11 @@ func (a *run) round(length time.Duration) error {
 	}
 	check(all, a.notes)
 	a.result.store(stored, effects)
+	for _, o := range operations {
+		if o.Kind == opImport && o.acknowledged() {
+			a.imports = append(a.imports, o.ID)
+		}
+	}
 	a.result.countQueues(all, watch.hits(faults))
 	a.progress("at rest after %s", time.Since(began).Round(time.Millisecond)-length)
 	a.progress("round %d: %d faults, %d operations, %d turns, %v", number, len(faults), len(operations), len(stored.Turns), a.notes.violations)
@@ -379,7 +399,7 @@ func (a *run) watch(witness *verify.Witness) {
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
 // again. A round of a minute or more lasts until its minimums are reached: on a slow host computer everything takes longer. If the
 // length of the run is not given, it also ends as soon as they are.
-func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch) error {
+func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch, data []*dataClient, victims []*accountState) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	planned, cancelPlanned := context.WithTimeout(ctx, length)
@@ -406,6 +426,14 @@ func (a *run) work(number int, length time.Duration, h *history, watch *queueWat
 		c.history, c.ctx, c.random = h, ctx, a.random(number, 4000+n)
 		clients.Go(c.run)
 	}
+	for n, c := range data {
+		c.history, c.ctx, c.random = h, ctx, a.random(number, 5000+n)
+		clients.Go(c.run)
+	}
+	erases := &eraseClient{&client{
+		name: fmt.Sprint(number, ".erase"), random: a.random(number, 6000), history: h, notes: a.notes, clock: a.clock, ctx: ctx,
+	}, victims}
+	clients.Go(erases.run)
 	failed := make(chan error, len(lanes))
 	for n, l := range lanes {
 		if l.kinds = only(l.kinds); len(l.kinds) == 0 {
@@ -454,7 +482,9 @@ func (a *run) minimums(h *history, watch *queueWatch) (enough func() bool) {
 	return func() bool {
 		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers &&
 			h.count(opDecide) >= leastDecided && h.count(opTask) >= leastTasks &&
-			h.count(opShare) >= leastShares && h.count(opFile) >= leastFiles && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
+			h.count(opShare) >= leastShares && h.count(opFile) >= leastFiles &&
+			h.count(opImport) >= leastImports && h.count(opBranch)+h.count(opFork) >= leastBranches && h.count(opErase) >= leastErased &&
+			watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
 	}
 }
 
@@ -493,10 +523,11 @@ func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
 const unfinishedSQL = `
 select (select count(*) from turns where not terminal) + (select count(*) from follow_ups where state = 'queued')
      + (select count(*) from conversations where live_turn_id is not null)
-     + (select count(*) from research_tasks where state in ('queued', 'running', 'cancelling'))`
+     + (select count(*) from research_tasks where state in ('queued', 'running', 'cancelling'))
+     + (select count(*) from erasures where finished_at is null)`
 
 // atRest waits until every turn has ended and the service has released its resources.
-func (a *run) atRest(since time.Time) (stored *snapshot, err error) {
+func (a *run) atRest(since time.Time, victims []*accountState) (stored *snapshot, err error) {
 	began := time.Now()
 	a.closeIdle()
 	resting, cancel := context.WithTimeout(context.Background(), restTimeout)
@@ -510,7 +541,9 @@ func (a *run) atRest(since time.Time) (stored *snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		stored, err = readSnapshot(ctx, conn, a.accountIDs, since)
+		if stored, err = readSnapshot(ctx, conn, a.accountIDs, since); err == nil {
+			err = stored.readData(ctx, conn, a.data, victims)
+		}
 		return err
 	})
 	if err != nil {

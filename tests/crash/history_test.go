@@ -37,6 +37,12 @@ const (
 	opRevoke  = "revoke" // of the share with the same text
 	opUpload  = "upload" // POST /files/uploads
 	opFile    = "file"   // the content of the upload with the same text
+
+	opImport   = "import"   // of an export; the text is in the titles of its conversations
+	opImported = "imported" // a conversation of an import that has ended, by its title
+	opBranch   = "branch"   // the text is its name
+	opFork     = "fork"     // the text is its title, the sequence its number of messages
+	opErase    = "erase"    // the account in the text
 )
 
 // operation is one request of a client and its outcome. Times count from the start of the run.
@@ -66,7 +72,7 @@ type operation struct {
 
 func (o *operation) acknowledged() bool { return o.Status >= 200 && o.Status < 300 }
 
-func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage }
+func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage || o.Kind == opImported }
 
 // open reports whether the operation may have happened although no response confirms it.
 func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
@@ -111,6 +117,13 @@ func (h *history) add(o operation) {
 	defer h.mu.Unlock()
 	h.operations = append(h.operations, o)
 	h.write(o)
+}
+
+// all returns the operations so far.
+func (h *history) all() []operation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.operations)
 }
 
 // acknowledgedWrites returns the number of acknowledged writes so far.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,14 +18,14 @@ const largestFile = 400 // lines
 
 // keyed sends a request with a key that creates something, until its outcome is known: sometimes several at once, each of which
 // is repeated. It decodes a response into made, and returns the identifier of what was created; "": there is none.
-func (c *client) keyed(o operation, path string, body, made any, idOf func() string) (id string) {
+func (c *client) keyed(o operation, path string, body, made any, idOf func() string, headers ...string) (id string) {
 	var all sync.WaitGroup
 	var mu sync.Mutex // of made and id
 	for range 1 + c.random.IntN(3) {
 		all.Go(func() {
 			for range attempts {
 				one := o
-				response := c.send(&one, http.MethodPost, path, body, "Idempotency-Key", one.Key)
+				response := c.send(&one, http.MethodPost, path, body, slices.Concat(headers, []string{"Idempotency-Key", one.Key})...)
 				if one.acknowledged() {
 					mu.Lock()
 					if err := json.Unmarshal(response.Body, made); err != nil {

@@ -115,7 +115,7 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 	enough := func() *run {
 		a := &run{t: t, notes: newFindings(), result: result{
 			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Decided: leastDecided, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults, Tasks: leastTasks,
-			Shares: leastShares, Files: leastFiles,
+			Shares: leastShares, Files: leastFiles, Imports: leastImports, Branches: leastBranches, Erased: leastErased,
 		}}
 		for _, l := range lanes {
 			for _, kind := range l.kinds {
@@ -136,6 +136,9 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 		"too few research tasks":      {func(r *result) { r.Tasks-- }, true},
 		"too few shares":              {func(r *result) { r.Shares-- }, true},
 		"too few files":               {func(r *result) { r.Files-- }, true},
+		"too few imports":             {func(r *result) { r.Imports-- }, true},
+		"too few branches":            {func(r *result) { r.Branches-- }, true},
+		"too few erasures":            {func(r *result) { r.Erased-- }, true},
 		"too few queues drained":      {func(r *result) { r.Queues-- }, true},
 		"too few faults meanwhile":    {func(r *result) { r.QueueFaults-- }, true},
 	} {

@@ -41,6 +41,9 @@ type result struct {
 	Tasks        int            `json:"research_tasks"`
 	Shares       int            `json:"shares"`
 	Files        int            `json:"files"`
+	Imports      int            `json:"imports"`
+	Branches     int            `json:"branches_and_forks"`
+	Erased       int            `json:"accounts_erased"`
 	TasksAdopted int            `json:"research_tasks_taken_over"`
 	TasksStopped int            `json:"research_tasks_cancelled"`
 	Lost         int            `json:"lost"`
@@ -104,6 +107,12 @@ func (r *result) count(faults []fault, operations []operation, reads int) {
 			r.Shares++
 		case opFile:
 			r.Files++
+		case opImport:
+			r.Imports++
+		case opBranch, opFork:
+			r.Branches++
+		case opErase:
+			r.Erased++
 		}
 	}
 	r.recover(faults, operations)
@@ -202,6 +211,7 @@ func (r *result) rows() [][2]string {
 		{"approvals decided; effects of the tools", fmt.Sprintf("%d; %d", r.Decided, r.Effects)},
 		{"research tasks; taken over at least once; cancelled", fmt.Sprintf("%d; %d; %d", r.Tasks, r.TasksAdopted, r.TasksStopped)},
 		{"shares; files", fmt.Sprintf("%d; %d", r.Shares, r.Files)},
+		{"imports; branches and forks; accounts erased", fmt.Sprintf("%d; %d; %d", r.Imports, r.Branches, r.Erased)},
 		{"**lost**", number(r.Lost)},
 		{"**gaps**", number(r.Gaps)},
 		{"**changed bytes**", number(r.ChangedBytes)},

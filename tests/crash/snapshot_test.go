@@ -22,6 +22,7 @@ type snapshot struct {
 	Messages      []storedMessage // of users
 	Tasks         map[string]*storedTask
 	Items         storedItems
+	Data          storedData
 }
 
 type storedTurn struct {

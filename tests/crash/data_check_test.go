@@ -1,0 +1,259 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/protocol"
+	"turnstone/protocol/verify"
+)
+
+// storedData are the conversations, branches and imports of the accounts with imports, and what is left of the accounts that were
+// to be erased.
+type storedData struct {
+	Conversations map[string][]string // identifiers, by title
+	Messages      map[string]int64    // by conversation
+	Branches      map[string][]string // identifiers, by name
+	Imports       map[string]protocol.ImportState
+	Victims       map[string]string // account: victimThere, victimErasing
+}
+
+// importTimeout is how long an interrupted import may take: another node continues it after a minute without activity.
+const importTimeout = 3 * time.Minute
+
+const (
+	victimThere   = "there"
+	victimErasing = "being erased"
+)
+
+func newStoredData() storedData {
+	return storedData{
+		Conversations: map[string][]string{}, Messages: map[string]int64{}, Branches: map[string][]string{},
+		Imports: map[string]protocol.ImportState{}, Victims: map[string]string{},
+	}
+}
+
+const dataSQL = `
+select 'conversation', c.conversation_id, c.title,
+       (select count(*) from messages m where m.account_id = c.account_id and m.conversation_id = c.conversation_id)
+from conversations c where c.account_id = any($1) and c.deleted_at is null
+union all
+select 'branch', branch_id, name, 0 from branches where account_id = any($1) and name <> ''
+union all
+select 'import', import_id, state, 0 from imports where account_id = any($1)
+union all
+select 'victim', account_id, case when erasing_at is null then '` + victimThere + `' else '` + victimErasing + `' end, 0
+from accounts where account_id = any($2)`
+
+func (s *snapshot) readData(ctx context.Context, conn *pgx.Conn, data, victims []*accountState) error {
+	s.Data = newStoredData()
+	ids := func(accounts []*accountState) (all []protocol.AccountID) {
+		for _, one := range accounts {
+			all = append(all, one.id)
+		}
+		return all
+	}
+	rows, err := conn.Query(ctx, dataSQL, ids(data), ids(victims))
+	if err != nil {
+		return err
+	}
+	var kind, text string
+	var id [16]byte
+	var count int64
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &text, &count}, func() error {
+		switch kind {
+		case "conversation":
+			conversation := protocol.ConversationID(id).String()
+			s.Data.Conversations[text] = append(s.Data.Conversations[text], conversation)
+			s.Data.Messages[conversation] = count
+		case "branch":
+			s.Data.Branches[text] = append(s.Data.Branches[text], protocol.BranchID(id).String())
+		case "import":
+			s.Data.Imports[protocol.ImportID(id).String()] = protocol.ImportState(text)
+		default:
+			s.Data.Victims[protocol.AccountID(id).String()] = text
+		}
+		return nil
+	})
+	return err
+}
+
+// checkData checks imports, branches, forks and erasures against I1, I2, I10 and I12.
+func (c *checker) checkData() {
+	c.checkWrites(opBranch, c.Stored.Data.Branches)
+	c.checkWrites(opFork, c.Stored.Data.Conversations)
+	for _, o := range c.Operations {
+		if n := c.Stored.Data.Messages[o.ID]; o.Kind == opFork && o.acknowledged() && n != 0 && n != o.Sequence {
+			c.fail(notWhole, "the fork %s has %d messages, and %d were copied", o.ID, n, o.Sequence)
+		}
+	}
+	c.checkImports()
+	c.checkErasures()
+}
+
+// checkImports checks that an import that has ended has stored each conversation of its export once, with all messages. One that
+// was interrupted continues later than a round waits; it may have stored any of them.
+func (c *checker) checkImports() {
+	var imports, conversations []verify.Write
+	there := map[string][]string{}
+	for _, o := range c.Operations {
+		if o.Kind != opImport {
+			continue
+		}
+		imports = append(imports, verify.Write{What: o.Key, ID: o.ID, Outcome: o.outcome()})
+		state, stored := c.Stored.Data.Imports[o.ID]
+		if stored && len(there[o.Key]) == 0 {
+			there[o.Key] = []string{o.ID}
+		}
+		if stored && state.Terminal() && state != protocol.ImportCompleted {
+			c.fail(lost, "the import %s was acknowledged, and is %s", o.ID, state)
+		}
+		outcome := o.outcome()
+		if outcome == verify.Acknowledged && state != protocol.ImportCompleted {
+			outcome = verify.Unknown
+		}
+		_, titles := exportOf(o.Text)
+		for _, title := range titles {
+			conversations = append(conversations, verify.Write{What: title, Outcome: outcome})
+			for _, id := range c.Stored.Data.Conversations[title] {
+				if n := c.Stored.Data.Messages[id]; n != exportedLength && outcome == verify.Acknowledged {
+					c.fail(notWhole, "the imported conversation %s has %d messages, and the export %d", id, n, exportedLength)
+				}
+			}
+		}
+	}
+	c.report(opImport, verify.CheckWrites(imports, there))
+	c.report(opImport, verify.CheckWrites(conversations, c.Stored.Data.Conversations))
+}
+
+// checkInterruptedImports waits at the end of a run until the imports that were interrupted have ended, and checks that each import that was
+// acknowledged has completed.
+func (a *run) checkInterruptedImports() {
+	deadline := time.Now().Add(importTimeout)
+	for {
+		var unfinished []string
+		err := a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
+			var s snapshot
+			if err := s.readData(ctx, conn, a.data, nil); err != nil {
+				return err
+			}
+			unfinished = slices.DeleteFunc(slices.Clone(a.imports), func(id string) bool { return s.Data.Imports[id] == protocol.ImportCompleted })
+			return nil
+		})
+		switch {
+		case err == nil && len(unfinished) == 0:
+			return
+		case time.Now().After(deadline):
+			a.notes.violation(notAtRest, "%d imports that were acknowledged have not completed: %v (%v)", len(unfinished), unfinished, err)
+			return
+		}
+		wait(restPoll)
+	}
+}
+
+// checkErasures checks that an account is there unless its erasure was acknowledged. If the outcome is unknown, both are right.
+func (c *checker) checkErasures() {
+	asked := map[string]verify.Outcome{}
+	for _, o := range c.Operations {
+		if o.Kind != opErase {
+			continue
+		}
+		if known, tried := asked[o.Text]; !tried || known == verify.Refused || o.acknowledged() {
+			asked[o.Text] = o.outcome()
+		}
+	}
+	for account, outcome := range asked {
+		switch state := c.Stored.Data.Victims[account]; {
+		case outcome == verify.Acknowledged && state == victimThere:
+			c.fail(lost, "the erasure of the account %s was acknowledged, and it is there", account)
+		case state == victimErasing:
+			c.fail(notAtRest, "the account %s is still being erased", account)
+		case outcome == verify.Refused && state != victimThere:
+			c.fail(untruthful503, "the erasure of the account %s was refused, and it is gone", account)
+		}
+	}
+}
+
+// plantedData returns a round with an import, a branch, a fork and an erasure.
+func plantedData() *planted {
+	p := newPlanted()
+	_, titles := exportOf("I1")
+	p.Stored.Data = newStoredData()
+	d := &p.Stored.Data
+	for n, title := range titles {
+		id := fmt.Sprintf("conv_i%d", n)
+		d.Conversations[title], d.Messages[id] = []string{id}, exportedLength
+	}
+	d.Conversations["F1"], d.Messages["conv_f1"] = []string{"conv_f1"}, 3
+	d.Branches["B1"], d.Imports["imp_1"] = []string{"br_1"}, protocol.ImportCompleted
+	d.Victims["acct_2"] = victimThere
+	p.Operations = append(p.Operations,
+		operation{Kind: opImport, Key: "K1", Text: "I1"},
+		operation{Kind: opImport, Key: "K1", Text: "I1", Status: 202, ID: "imp_1"},
+		operation{Kind: opBranch, Text: "B1", Status: 201, ID: "br_1"},
+		operation{Kind: opFork, Text: "F1", Status: 201, ID: "conv_f1", Sequence: 3},
+		operation{Kind: opErase, Text: "acct_1"},
+		operation{Kind: opErase, Text: "acct_1", Status: 202},
+		operation{Kind: opErase, Text: "acct_2", Status: 503},
+	)
+	return p
+}
+
+func TestCheckerFindsPlantedViolationsOfData(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks string
+		how    func(*planted, *storedData)
+	}{
+		"nothing": {"", func(*planted, *storedData) {}},
+		"an import that goes on": {"", func(_ *planted, d *storedData) {
+			d.Imports["imp_1"], d.Conversations["I1 0"] = protocol.ImportRunning, nil
+		}},
+		"a lost import":          {lost, func(_ *planted, d *storedData) { delete(d.Imports, "imp_1") }},
+		"a failed import":        {lost, func(_ *planted, d *storedData) { d.Imports["imp_1"] = protocol.ImportFailed }},
+		"a lost conversation":    {lost, func(_ *planted, d *storedData) { d.Conversations["I1 0"] = nil }},
+		"a doubled conversation": {doubledEffects, func(_ *planted, d *storedData) { d.Conversations["I1 0"] = []string{"conv_i0", "conv_i9"} }},
+		"half a conversation":    {notWhole, func(_ *planted, d *storedData) { d.Messages["conv_i0"]-- }},
+		"two imports of one key": {notIdempotent, func(p *planted, _ *storedData) {
+			one := p.operation(opImport, 0)
+			one.Status, one.ID = 202, "imp_2"
+		}},
+		"a lost branch":      {lost, func(_ *planted, d *storedData) { d.Branches["B1"] = nil }},
+		"a doubled fork":     {doubledEffects, func(_ *planted, d *storedData) { d.Conversations["F1"] = []string{"conv_f1", "conv_f2"} }},
+		"half a fork":        {notWhole, func(_ *planted, d *storedData) { d.Messages["conv_f1"] = 2 }},
+		"an account stays":   {lost, func(_ *planted, d *storedData) { d.Victims["acct_1"] = victimThere }},
+		"an unknown erasure": {"", func(p *planted, d *storedData) { p.operation(opErase, 1).Status, d.Victims["acct_1"] = 0, victimThere }},
+		"an open erasure":    {notAtRest, func(_ *planted, d *storedData) { d.Victims["acct_1"] = victimErasing }},
+		"a refused erasure":  {untruthful503, func(_ *planted, d *storedData) { delete(d.Victims, "acct_2") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, found := plantedData(), newFindings()
+			c.how(p, &p.Stored.Data)
+			check(&p.record, found)
+			if c.breaks == "" && !found.clean() || c.breaks != "" && found.count(c.breaks) == 0 {
+				t.Errorf("want %q; the violations are %s", c.breaks, fmt.Sprint(found.violations))
+			}
+		})
+	}
+}
+
+func TestTheFeedMustReportWhatWasAcknowledged(t *testing.T) {
+	operations := []operation{
+		{Kind: opFork, Client: "one", Status: 201, ID: "conv_1"},
+		{Kind: opBranch, Client: "one", Status: 201, ID: "br_1"},
+		{Kind: opImported, Client: "one", Status: 200, ID: "conv_2"},
+		{Kind: opBranch, Client: "one", ID: "br_2"},
+		{Kind: opBranch, Client: "another", Status: 201, ID: "br_3"},
+		{Kind: opShare, Client: "one", Status: 201, ID: "share_1"},
+	}
+	if missing := unreported(operations, "one", map[string]bool{"conversation conv_1": true, "branch br_1": true, "conversation conv_2": true}); len(missing) != 0 {
+		t.Errorf("%q", missing)
+	}
+	if missing := unreported(operations, "one", map[string]bool{"conversation conv_1": true}); len(missing) != 2 {
+		t.Errorf("%q", missing)
+	}
+}
