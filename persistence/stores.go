@@ -131,7 +131,7 @@ func (s *Stores) StartTurns(options turns.Options) *turns.Store {
 
 // JobWorkers holds the functions that jobs call. A node does not run the jobs of a function that is nil.
 type JobWorkers struct {
-	// Node runs the jobs.
+	// Node runs the jobs. Zero: a program that is not a node.
 	Node protocol.NodeID
 	// Title generates and stores an automatic title.
 	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
@@ -162,7 +162,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 		kinds = append(kinds, s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.SweepJob(), s.Files.ReconcileJob())
 	}
 	if s.hasObjects && workers.ReceiveFile != nil {
-		kinds = append(kinds, s.Imports.RunJob(workers.ReceiveFile))
+		kinds = append(kinds, s.Imports.RunJob(workers.Node, workers.ReceiveFile))
 	}
 	if s.hasObjects && workers.ReadText != nil {
 		kinds = append(kinds, s.FileTexts.ExtractJob(workers.ReadText))

@@ -12,9 +12,11 @@ const (
 	ReceivedSQL        = receivedSQL
 	ReceiveFailedSQL   = receiveFailedSQL
 	AbandonedUploadSQL = abandonedUploadSQL
-	ClaimSQL           = claimSQL
 	EndSQL             = endSQL
 )
+
+// ClaimSQL starts a run.
+var ClaimSQL = claimSQL
 
 // The statements that change an import without changing its state.
 const (

@@ -28,6 +28,7 @@ type Store struct {
 	objects objects.Store
 	files   *files.Store
 	quota   files.Quota
+	node    *protocol.NodeID // that runs imports; nil: not a node of the cluster
 }
 
 // New returns a store that keeps uploads in an object store.
@@ -35,7 +36,7 @@ func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, stored *files.Stor
 	if quota == (files.Quota{}) {
 		quota = files.DefaultQuota
 	}
-	return &Store{db, queue, objects, stored, quota}
+	return &Store{db: db, queue: queue, objects: objects, files: stored, quota: quota}
 }
 
 const importColumns = `import_id, state, source, size, read_bytes, imported, updated, skipped, messages, projects, files, artifacts, report, failure, created_at, finished_at`

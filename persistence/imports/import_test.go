@@ -437,6 +437,24 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	}
 }
 
+func TestAnImportOfADeadNodeContinuesAtOnce(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := largeExport(3)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	w.Database.Admin(t, `update imports set state = 'running', run = 1, active_at = now(), node_id = $1`, w.Node)
+	if active := run(w, w.Account, received.ImportID); active.State != protocol.ImportRunning || active.Imported != 0 {
+		t.Errorf("the run of a living node was ended: %+v", active)
+	}
+	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, w.Node)
+	if done := run(w, w.Account, received.ImportID); done.State != protocol.ImportCompleted || done.Imported != 2 {
+		t.Errorf("%+v", done)
+	}
+	if lost := w.Count(`select lost_runs from imports`); lost != 1 {
+		t.Errorf("%d lost runs are counted", lost)
+	}
+}
+
 func TestAnImportWhoseRunsEndWithTheirProcessesFails(t *testing.T) {
 	w := storetest.NewWorld(t)
 	file := largeExport(3)

@@ -36,12 +36,21 @@ func (RunArgs) InsertOpts() river.InsertOpts {
 const (
 	maxAttempts = 1000
 	runTimeout  = time.Hour // a node runs few imports at a time, and others wait
-	// abandonedAfter is the time without activity after which a run or an upload has certainly ended with its node.
+	// abandonedAfter is the time without activity after which a run or an upload has certainly ended with its node. A run whose node
+	// has been declared dead does not wait for it.
 	abandonedAfter = time.Minute
 )
 
-// RunJob returns the job that runs imports, with the function that receives their files.
-func (s *Store) RunJob(receive ReceiveFile) jobs.Job {
+// RunJob returns the job that runs imports on a node, with the function that receives their files.
+func (s *Store) RunJob(node protocol.NodeID, receive ReceiveFile) jobs.Job {
+	on := *s
+	if node != (protocol.NodeID{}) {
+		on.node = &node
+	}
+	return on.runJob(receive)
+}
+
+func (s *Store) runJob(receive ReceiveFile) jobs.Job {
 	return jobs.NewLong(runTimeout, func(ctx context.Context, args RunArgs) error { return s.Continue(ctx, args, receive) })
 }
 
@@ -50,13 +59,15 @@ func (s *Store) RunJob(receive ReceiveFile) jobs.Job {
 const maxLostRuns = 2
 
 // claimSQL starts a run, unless another one is active.
-const (
-	claimSQL = `
-	update imports set state = 'running', run = run + 1, active_at = now(),
+var claimSQL = `
+	update imports set state = 'running', run = run + 1, active_at = now(), node_id = @node,
 		lost_runs = lost_runs + case when state = 'running' and active_at > '-infinity' then 1 else 0 end
 	where account_id = @account and import_id = @import
-	  and (state = 'queued' or state = 'running' and active_at < now() - @abandoned::interval)
+	  and (state = 'queued' or state = 'running' and (active_at < now() - @abandoned::interval
+	       or node_id is not null and not ` + pg.NodeRuns("node_id") + `))
 	returning run, size, handled, parts, report, unfinished_id, lost_runs`
+
+const (
 	endedSQL = `
 	select unfinished_id from imports
 	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled') and stored
@@ -148,7 +159,7 @@ func (s *Store) claim(ctx context.Context, args RunArgs) (*run, error) {
 		var number int
 		var report []byte
 		var unfinished *protocol.ConversationID
-		err := tx.QueryRow(ctx, claimSQL, pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "abandoned": abandonedAfter}).
+		err := tx.QueryRow(ctx, claimSQL, pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "abandoned": abandonedAfter, "node": s.node}).
 			Scan(&number, &r.spool.size, &r.handled, &r.handledParts, &report, &unfinished, &r.lost)
 		if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
 			return nil

@@ -58,7 +58,7 @@ func TestEveryStatementMovesOnlyImportsAsTheTableOfStatesAllows(t *testing.T) {
 	made := map[[2]string]bool{}
 	for _, update := range stateUpdates {
 		args := pgx.NamedArgs{
-			"account": account, "import": id, "run": 1, "size": 1, "chunks": 1, "read": 1, "failure": nil, "source": nil, "report": "{}", "abandoned": "1 minute", "state": update.ends,
+			"account": account, "import": id, "run": 1, "size": 1, "chunks": 1, "read": 1, "failure": nil, "source": nil, "report": "{}", "abandoned": "1 minute", "node": nil, "state": update.ends,
 		}
 		w.Must(db.InTx(t.Context(), account, func(ctx context.Context, tx *pg.Tx) error {
 			for _, from := range protocol.ImportStates {

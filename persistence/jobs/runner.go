@@ -74,7 +74,7 @@ func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(con
 	return err
 }
 
-// Start starts to run jobs of these kinds as a node. Close ends it. A nil observe gets nothing.
+// Start starts to run jobs of these kinds as a node of the directory, or as none if node is zero. Close ends it. A nil observe gets nothing.
 func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe, kinds ...Job) (*Runner, error) {
 	pool, err := jobPool(ctx, db)
 	if err != nil {
@@ -93,9 +93,12 @@ func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe
 		middleware = append(middleware, &observed{observe: observe})
 	}
 	j := &Runner{pool: pool, log: db.Log}
+	name := "" // the queue chooses one that rescueLost ignores
+	if node != (protocol.NodeID{}) {
+		name = pg.UUIDText(node) // rescueLost finds the jobs of a node by it
+	}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
-		ID:     pg.UUIDText(node), // rescueLost finds the jobs of a dead node by it
-		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
+		ID: name, Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce},
 			MailQueue: {MaxWorkers: mailsAtOnce},
@@ -117,8 +120,8 @@ func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe
 	return j, nil
 }
 
-// lostError is the error of a run whose node was declared dead.
-const lostError = "The node that ran the job was declared dead."
+// lostError is the error of a run whose node has ended.
+const lostError = "The node that ran the job has ended."
 
 const lostSQL = `
 update river.river_job set
@@ -126,15 +129,17 @@ update river.river_job set
 	finalized_at = case when attempt < max_attempts then null else now() end,
 	scheduled_at = now() + least(power(2, coalesce(cardinality(errors), 0)), $2) * interval '1 second',
 	errors = array_append(errors, jsonb_build_object('at', now(), 'attempt', attempt, 'error', $1::text, 'trace', ''))
-where state = 'running' and attempted_by[cardinality(attempted_by)] in (select node_id::text from nodes where dead)`
+where state = 'running' and attempted_by[cardinality(attempted_by)] ~ '^[0-9a-f-]{36}$'
+  and attempted_by[cardinality(attempted_by)] not in (select node_id::text from nodes where not dead)`
 
-// rescueLost lets the jobs of dead nodes run again, with the delays of jobRetries, until ctx ends. A dead node that still runs one is paused, and ends when it
-// learns that it is dead; jobs allow for that.
+// rescueLost lets the jobs of nodes that were declared dead or have left run again, with the delays of jobRetries, until ctx ends. A dead node that still runs one is paused, and ends when it
+// learns that it is dead; jobs allow for that. One that left could not store the end of the job. Programs before this one have identifiers
+// of another form.
 func (j *Runner) rescueLost(ctx context.Context) {
 	for clock.Sleep(ctx, lostPoll) == nil {
 		tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())
 		if err == nil && tag.RowsAffected() > 0 { // after an error the next round does it
-			j.log.Info("jobs of dead nodes run again", zap.Int64("count", tag.RowsAffected()))
+			j.log.Info("jobs of nodes that have ended run again", zap.Int64("count", tag.RowsAffected()))
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestAJobThatEndsItsProcessTwiceIsGivenUpAndNotAProperlyFailedOne(t *testing
 }
 
 // The jobs have just begun, so that the queue itself does not rescue them.
-func TestJobsOfADeadNodeRunAgain(t *testing.T) {
+func TestJobsOfANodeThatHasEndedRunAgain(t *testing.T) {
 	w := storetest.NewWorld(t)
 	dead := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: dead}))
@@ -120,7 +120,7 @@ func TestJobsOfADeadNodeRunAgain(t *testing.T) {
 		node             protocol.NodeID
 		attempt, history string
 	}{
-		"lost": {dead, "1", "null"}, "deadly": {dead, "2", lost}, "last": {dead, "25", "null"}, "running": {w.Node, "1", "null"},
+		"lost": {dead, "1", "null"}, "left": {protocol.NewNodeID(), "1", "null"}, "deadly": {dead, "2", lost}, "last": {dead, "25", "null"}, "running": {w.Node, "1", "null"},
 	} {
 		w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error { return queue.Insert(ctx, tx, contentArgs{content}) }))
 		w.Database.Admin(t, `update river.river_job set state = 'running', attempted_at = now(), attempted_by = array['another node', $2::text],
@@ -132,14 +132,14 @@ func TestJobsOfADeadNodeRunAgain(t *testing.T) {
 	}
 	runner, err := jobs.Start(t.Context(), w.DB.DB, w.Node, nil, jobs.NewGuarded(0, note("run"), note("give up")))
 	w.Must(err)
-	got := []string{<-calls, <-calls}
+	got := []string{<-calls, <-calls, <-calls}
 	w.Must(runner.Close(context.Background()))
 	close(calls)
 	for one := range calls {
 		got = append(got, one)
 	}
 	slices.Sort(got)
-	if want := []string{"give up deadly", "run lost"}; !slices.Equal(got, want) {
+	if want := []string{"give up deadly", "run left", "run lost"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for content, state := range map[string]string{"last": "discarded", "running": "running"} {

@@ -19,8 +19,21 @@ type storedData struct {
 	Conversations map[string][]string // identifiers, by title
 	Messages      map[string]int64    // by conversation
 	Branches      map[string][]string // identifiers, by name
-	Imports       map[string]protocol.ImportState
+	Imports       map[string]storedImport
 	Victims       map[string]string // account: victimThere, victimErasing
+}
+
+// storedImport is the state of an import, and how many of its runs ended with their processes. After two of them an import fails.
+type storedImport struct {
+	State protocol.ImportState
+	Lost  int64
+}
+
+func (i storedImport) completed() bool { return i.State == protocol.ImportCompleted }
+
+// failed reports whether the import has ended otherwise, without a reason.
+func (i storedImport) failed() bool {
+	return i.State != "" && i.State.Terminal() && !i.completed() && i.Lost < 2
 }
 
 // importTimeout is how long an interrupted import may take: another node continues it after a minute without activity.
@@ -34,7 +47,7 @@ const (
 func newStoredData() storedData {
 	return storedData{
 		Conversations: map[string][]string{}, Messages: map[string]int64{}, Branches: map[string][]string{},
-		Imports: map[string]protocol.ImportState{}, Victims: map[string]string{},
+		Imports: map[string]storedImport{}, Victims: map[string]string{},
 	}
 }
 
@@ -45,7 +58,7 @@ from conversations c where c.account_id = any($1) and c.deleted_at is null
 union all
 select 'branch', branch_id, name, 0 from branches where account_id = any($1) and name <> ''
 union all
-select 'import', import_id, state, 0 from imports where account_id = any($1)
+select 'import', import_id, state, lost_runs from imports where account_id = any($1)
 union all
 select 'victim', account_id, case when erasing_at is null then '` + victimThere + `' else '` + victimErasing + `' end, 0
 from accounts where account_id = any($2)`
@@ -74,7 +87,7 @@ func (s *snapshot) readData(ctx context.Context, conn *pgx.Conn, data, victims [
 		case "branch":
 			s.Data.Branches[text] = append(s.Data.Branches[text], protocol.BranchID(id).String())
 		case "import":
-			s.Data.Imports[protocol.ImportID(id).String()] = protocol.ImportState(text)
+			s.Data.Imports[protocol.ImportID(id).String()] = storedImport{protocol.ImportState(text), count}
 		default:
 			s.Data.Victims[protocol.AccountID(id).String()] = text
 		}
@@ -106,15 +119,15 @@ func (c *checker) checkImports() {
 			continue
 		}
 		imports = append(imports, verify.Write{What: o.Key, ID: o.ID, Outcome: o.outcome()})
-		state, stored := c.Stored.Data.Imports[o.ID]
+		one, stored := c.Stored.Data.Imports[o.ID]
 		if stored && len(there[o.Key]) == 0 {
 			there[o.Key] = []string{o.ID}
 		}
-		if stored && state.Terminal() && state != protocol.ImportCompleted {
-			c.fail(lost, "the import %s was acknowledged, and is %s", o.ID, state)
+		if one.failed() {
+			c.fail(lost, "the import %s was acknowledged, and is %s", o.ID, one.State)
 		}
 		outcome := o.outcome()
-		if outcome == verify.Acknowledged && state != protocol.ImportCompleted {
+		if outcome == verify.Acknowledged && !one.completed() {
 			outcome = verify.Unknown
 		}
 		_, titles := exportOf(o.Text)
@@ -142,7 +155,10 @@ func (a *run) checkInterruptedImports() {
 			if err := s.readData(ctx, conn, a.data, nil); err != nil {
 				return err
 			}
-			unfinished = slices.DeleteFunc(slices.Clone(a.imports), func(id string) bool { return s.Data.Imports[id] == protocol.ImportCompleted })
+			unfinished = slices.DeleteFunc(slices.Clone(a.imports), func(id string) bool {
+				one := s.Data.Imports[id]
+				return one.State != "" && one.State.Terminal() && !one.failed()
+			})
 			return nil
 		})
 		switch {
@@ -190,7 +206,7 @@ func plantedData() *planted {
 		d.Conversations[title], d.Messages[id] = []string{id}, exportedLength
 	}
 	d.Conversations["F1"], d.Messages["conv_f1"] = []string{"conv_f1"}, 3
-	d.Branches["B1"], d.Imports["imp_1"] = []string{"br_1"}, protocol.ImportCompleted
+	d.Branches["B1"], d.Imports["imp_1"] = []string{"br_1"}, storedImport{State: protocol.ImportCompleted}
 	d.Victims["acct_2"] = victimThere
 	p.Operations = append(p.Operations,
 		operation{Kind: opImport, Key: "K1", Text: "I1"},
@@ -211,10 +227,13 @@ func TestCheckerFindsPlantedViolationsOfData(t *testing.T) {
 	}{
 		"nothing": {"", func(*planted, *storedData) {}},
 		"an import that goes on": {"", func(_ *planted, d *storedData) {
-			d.Imports["imp_1"], d.Conversations["I1 0"] = protocol.ImportRunning, nil
+			d.Imports["imp_1"], d.Conversations["I1 0"] = storedImport{State: protocol.ImportRunning}, nil
+		}},
+		"an import whose runs were killed": {"", func(_ *planted, d *storedData) {
+			d.Imports["imp_1"], d.Conversations["I1 0"] = storedImport{protocol.ImportFailed, 2}, nil
 		}},
 		"a lost import":          {lost, func(_ *planted, d *storedData) { delete(d.Imports, "imp_1") }},
-		"a failed import":        {lost, func(_ *planted, d *storedData) { d.Imports["imp_1"] = protocol.ImportFailed }},
+		"a failed import":        {lost, func(_ *planted, d *storedData) { d.Imports["imp_1"] = storedImport{protocol.ImportFailed, 1} }},
 		"a lost conversation":    {lost, func(_ *planted, d *storedData) { d.Conversations["I1 0"] = nil }},
 		"a doubled conversation": {doubledEffects, func(_ *planted, d *storedData) { d.Conversations["I1 0"] = []string{"conv_i0", "conv_i9"} }},
 		"half a conversation":    {notWhole, func(_ *planted, d *storedData) { d.Messages["conv_i0"]-- }},
