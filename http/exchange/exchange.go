@@ -32,7 +32,7 @@ type Carrier interface {
 	BeginStream() (ended func())
 }
 
-func (ex *Exchange) exchange() *Exchange { return ex }
+func (ex *Exchange) exchange() *Exchange { return ex } //nolint:unused // promoted to each Carrier
 
 type key struct{}
 
