@@ -15,6 +15,7 @@ import (
 var timed = map[string]string{
 	"tests/crash/client_test.go":          "clients: their pauses are the load",
 	"tests/crash/item_client_test.go":     "clients",
+	"tests/crash/data_client_test.go":     "clients",
 	"tests/crash/queue_client_test.go":    "clients",
 	"tests/crash/research_client_test.go": "clients",
 	"tests/chaos/load_test.go":            "clients",

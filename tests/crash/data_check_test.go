@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/verify"
 )
 
@@ -147,28 +148,24 @@ func (c *checker) checkImports() {
 // checkInterruptedImports waits at the end of a run until the imports that were interrupted have ended, and checks that each import that was
 // acknowledged has completed.
 func (a *run) checkInterruptedImports() {
-	deadline := time.Now().Add(importTimeout)
-	for {
-		var unfinished []string
-		err := a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), importTimeout)
+	defer cancel()
+	var unfinished []string
+	var failed error
+	err := clocktest.Poll(ctx, restPoll, func() bool {
+		failed = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 			var s snapshot
-			if err := s.readData(ctx, conn, a.data, nil); err != nil {
-				return err
-			}
+			err := s.readData(ctx, conn, a.data, nil)
 			unfinished = slices.DeleteFunc(slices.Clone(a.imports), func(id string) bool {
 				one := s.Data.Imports[id]
 				return one.State != "" && one.State.Terminal() && !one.failed()
 			})
-			return nil
+			return err
 		})
-		switch {
-		case err == nil && len(unfinished) == 0:
-			return
-		case time.Now().After(deadline):
-			a.notes.violation(notAtRest, "%d imports that were acknowledged have not completed: %v (%v)", len(unfinished), unfinished, err)
-			return
-		}
-		wait(restPoll)
+		return failed == nil && len(unfinished) == 0
+	})
+	if err != nil {
+		a.notes.violation(notAtRest, "%d imports that were acknowledged have not completed: %v (%v)", len(unfinished), unfinished, failed)
 	}
 }
 
