@@ -108,9 +108,28 @@ func readImport(ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs) 
 // begin creates the row of an upload. The error is protocol.CodeConflict with the open import if there is one, and
 // protocol.CodeRateLimited over the daily limit.
 func (s *Store) begin(ctx context.Context, account protocol.AccountID, size int64) (protocol.ImportID, error) {
-	id := protocol.NewImportID()
-	args := pgx.NamedArgs{"account": account, "import": id}
-	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+	args := pgx.NamedArgs{"account": account}
+	for {
+		id := protocol.NewImportID()
+		args["import"] = id
+		err := s.insert(ctx, account, size, args)
+		if !pg.Violates(err, openImportsIndex) {
+			return id, err
+		}
+		open, err := pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Import], openImportSQL, args)
+		switch {
+		case err == nil:
+			return id, protocol.Conflict(protocol.CodeConflict, open, "Another import has not ended yet. Wait for it, or cancel it.")
+		case protocol.CodeOf(err) != protocol.CodeNotFound:
+			return id, err
+		}
+		// The open import has ended meanwhile.
+	}
+}
+
+// insert inserts the row of an upload within the daily limit.
+func (s *Store) insert(ctx context.Context, account protocol.AccountID, size int64, args pgx.NamedArgs) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var today int64
 		var oldest time.Time
 		if err := tx.QueryRow(ctx, dailyBytesSQL, args).Scan(&today, &oldest); err != nil {
@@ -125,14 +144,6 @@ func (s *Store) begin(ctx context.Context, account protocol.AccountID, size int6
 		_, err := tx.Exec(ctx, insertImportSQL, args)
 		return err
 	})
-	if !pg.Violates(err, openImportsIndex) {
-		return id, err
-	}
-	open, err := pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Import], openImportSQL, args)
-	if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
-		return id, err
-	}
-	return id, protocol.Conflict(protocol.CodeConflict, open, "Another import has not ended yet. Wait for it, or cancel it.")
 }
 
 // errEnded is returned when an import is not in the expected state any more: it was cancelled, or another run has taken

@@ -437,6 +437,21 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	}
 }
 
+// The import that refuses the new one ends before it is read for the response.
+func TestAnImportIsNotRefusedBecauseOfOneThatHasEnded(t *testing.T) {
+	w := storetest.NewWorld(t)
+	w.Database.Admin(t, `create sequence tries`)
+	w.Database.Admin(t, `grant usage on sequence tries to turnstone_app`)
+	w.Database.Admin(t, `create function refuse() returns trigger language plpgsql as $$ begin
+		if nextval('tries') = 1 then raise exception 'there is one' using errcode = '23505', constraint = 'imports_open'; end if; return new; end $$`)
+	w.Database.Admin(t, `create trigger refuse before insert on imports for each row execute function refuse()`)
+	file := largeExport(1)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	if err != nil || received.State != protocol.ImportQueued {
+		t.Errorf("%+v, %v", received, err)
+	}
+}
+
 func TestAnImportOfADeadNodeContinuesAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	file := largeExport(3)
