@@ -49,8 +49,9 @@ const (
 	// The lock lets a revocation of the consent wait, so that it deletes what is stored now.
 	lockConsentSQL = `
 	select source, granted, precise, changed_at from memory_consents where account_id = @account and source = 'location' for share`
-	hasConversationSQL = `
-	select exists (select from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `)`
+	// A deletion of the conversation waits for the lock, so its purge finds the location, or it has happened.
+	lockConversationSQL = `select count(*) > 0
+	from (select from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + ` for share) c`
 )
 
 // PutLocation stores where the user of a conversation is, rounded unless the user consents to the precise location. The error
@@ -82,11 +83,11 @@ func (s *Store) PutLocation(ctx context.Context, account protocol.AccountID, con
 	return stored, nil
 }
 
-// lockConsent locks the consent to the location. It returns an error if there is none, or no such conversation.
+// lockConsent locks the conversation and the consent to the location. It returns an error if there is none, or no such conversation.
 func lockConsent(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (consent protocol.MemoryConsent, err error) {
 	var exists bool
 	batch := &pgx.Batch{}
-	batch.Queue(hasConversationSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&exists) })
+	batch.Queue(lockConversationSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&exists) })
 	batch.Queue(lockConsentSQL, args).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[protocol.MemoryConsent])
 		consent = consentTo(protocol.SourceLocation, found)
@@ -147,7 +148,7 @@ func (s *Store) DeleteLocation(ctx context.Context, account protocol.AccountID, 
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var exists bool
 		batch := &pgx.Batch{}
-		batch.Queue(hasConversationSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&exists) })
+		batch.Queue(lockConversationSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&exists) })
 		batch.Queue(deleteLocationSQL, args)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("deleting a location: %w", err)

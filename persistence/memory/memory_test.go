@@ -48,6 +48,29 @@ func TestARevocationDeletesALocationThatIsStoredAtTheSameTime(t *testing.T) {
 	storetest.WantCode(t, err, protocol.CodeConsentRequired)
 }
 
+// A location that arrives during the deletion of its conversation waits for it, and is not stored.
+func TestADeletedConversationGetsNoLocation(t *testing.T) {
+	w := storetest.NewWorld(t)
+	conversation := storetest.NewConversation(t, w.DB, w.Account, "Weather").ConversationID
+	_, err := w.DB.Memory.SetConsent(t.Context(), w.Account, locationConsent(true, false))
+	w.Must(err)
+	tx, err := w.AdminConn().Begin(t.Context())
+	w.Must(err)
+	_, err = tx.Exec(t.Context(), `update conversations set deleted_at = now() where conversation_id = $1`, conversation)
+	w.Must(err)
+	stored := make(chan error, 1)
+	go func() {
+		_, err := w.DB.Memory.PutLocation(context.WithoutCancel(t.Context()), w.Account, conversation, at(1, 2, 3))
+		stored <- err
+	}()
+	storetest.AwaitWaiting(t, w.Database, "select count(*) > 0", true)
+	w.Must(tx.Commit(t.Context()))
+	storetest.WantCode(t, <-stored, protocol.CodeNotFound)
+	if n := w.Count(`select count(*) from location_contexts`); n != 0 {
+		t.Errorf("%d locations of a deleted conversation are stored", n)
+	}
+}
+
 // awaitLock waits until a statement of the service waits for a lock.
 func awaitLock(w *storetest.World) {
 	w.Helper()
