@@ -108,6 +108,7 @@ describe("during an answer", () => {
     const visit = await BrowserWindow.open("/", account, { viewport: narrow });
     const { page } = visit;
     await keepFieldOneLineHigh(page, account);
+    await growUpToGreatestHeight(page);
     await showQueueAtHighZoom(page, account);
     await page.setViewportSize(desktop);
     await scrollQueue(page, account);
@@ -354,6 +355,25 @@ async function showRateLimit(page: Page): Promise<void> {
   await countdown.waitFor({ state: "hidden" });
   expect(await automatically.count()).toBe(0);
   await page.getByRole("button", { name: "Try again" }).waitFor();
+}
+
+/** For a long text the browser does not look for a height: it would lay out the whole text twice for each key. */
+async function growUpToGreatestHeight(page: Page): Promise<void> {
+  const field = composer(page);
+  const state = () =>
+    field.evaluate((area) => ({
+      height: area.getBoundingClientRect().height / innerHeight,
+      sizing: getComputedStyle(area).getPropertyValue("field-sizing"),
+    }));
+  await field.fill("word ".repeat(790)); // 3,950 characters
+  const { height: greatest, sizing } = await state();
+  expect(greatest).toBeCloseTo(0.4, 2);
+  expect(sizing).toBe("content");
+  await field.press("End");
+  await page.keyboard.insertText("word ".repeat(20));
+  await expect.poll(state).toEqual({ height: greatest, sizing: "fixed" });
+  await field.fill("");
+  await expect.poll(async () => (await state()).sizing).toBe("content");
 }
 
 async function keepFieldOneLineHigh(page: Page, account: Account): Promise<void> {

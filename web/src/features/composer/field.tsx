@@ -15,13 +15,20 @@ interface FieldProps extends Omit<ComponentProps<"textarea">, "onChange" | "valu
 /** Whether the browser supports field-sizing; without it the height is measured. */
 const growsByItself = typeof CSS !== "undefined" && CSS.supports("field-sizing", "content");
 
+/**
+ * Characters from which on the field always has its greatest height. The browser would lay out the whole text once more to find that height,
+ * for each key.
+ */
+const longText = 4_000;
+
 export function WritingField({ value, sendKey, onText, onAction, field, ...rest }: FieldProps) {
+  const isLong = value.length > longText;
   useLayoutEffect(() => {
     const area = field.current;
     if (growsByItself || area === null) return;
-    area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
-  }, [field, value]);
+    area.style.height = isLong ? "" : "auto";
+    if (!isLong) area.style.height = `${area.scrollHeight}px`;
+  }, [field, value, isLong]);
 
   const pressed = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     const { key, keyCode, shiftKey, ctrlKey, metaKey, altKey } = event;
@@ -42,7 +49,7 @@ export function WritingField({ value, sendKey, onText, onAction, field, ...rest 
       enterKeyHint={sendKey === "enter" ? "send" : "enter"}
       onChange={(event) => onText(event.target.value)}
       onKeyDown={pressed}
-      className="block field-sizing-content max-h-[40dvh] min-h-14 w-full resize-none overflow-y-auto bg-transparent px-4 pt-3.5 pb-1 text-base wrap-anywhere outline-none placeholder:truncate placeholder:text-faint"
+      className={`block ${isLong ? "h-[40dvh]" : "field-sizing-content max-h-[40dvh]"} min-h-14 w-full resize-none overflow-y-auto bg-transparent px-4 pt-3.5 pb-1 text-base wrap-anywhere outline-none placeholder:truncate placeholder:text-faint`}
       {...rest}
     />
   );
