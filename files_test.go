@@ -200,3 +200,54 @@ func singular(noun string) string {
 	}
 	return strings.TrimSuffix(noun, "s")
 }
+
+// TestTransitionTablesAreInTheFileOfTheState checks the rule for names of docs/architecture.md.
+func TestTransitionTablesAreInTheFileOfTheState(t *testing.T) {
+	tables := 0
+	walk(t, func(file string, _ []string) {
+		if path.Dir(file) != "protocol" {
+			return
+		}
+		found := tablesIn(t, file, nil)
+		tables += len(found)
+		if len(found) > 0 && !hasTables(file) {
+			t.Errorf("%s has %s, want it in <noun>_state.go", file, strings.Join(found, ", "))
+		}
+		if len(found) == 0 && hasTables(file) {
+			t.Errorf("%s has no table of transitions", file)
+		}
+	})
+	if tables < 10 {
+		t.Errorf("only %d tables were found", tables)
+	}
+	const source = "package protocol\n\nvar (\n\tnames []string\n\tMailTransitions = []Transition[MailState, MailTrigger]{}\n)\n"
+	if found := tablesIn(t, "protocol/mail.go", source); !slices.Equal(found, []string{"MailTransitions"}) || hasTables("protocol/mail.go") {
+		t.Errorf("a table in another file was not found: %q", found)
+	}
+}
+
+// hasTables reports whether a file of protocol has tables of transitions, by its name.
+func hasTables(file string) bool { return strings.HasSuffix(file, "_state.go") }
+
+// tablesIn returns the names of the tables of transitions in a file; source is its text, nil: it is read.
+func tablesIn(t *testing.T, file string, source any) (tables []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declaration := range parsed.Decls {
+		values, is := declaration.(*ast.GenDecl)
+		if !is || values.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range values.Specs {
+			for _, name := range spec.(*ast.ValueSpec).Names {
+				if strings.HasSuffix(name.Name, "Transitions") {
+					tables = append(tables, name.Name)
+				}
+			}
+		}
+	}
+	return tables
+}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/ready"
 	"turnstone/http/shares"
 )
 
@@ -95,3 +96,15 @@ func (s *Server) recheck(ctx context.Context) {
 		s.sse.EndSession(session)
 	}
 }
+
+// CloseStreams ends the streams whose connections were taken over; see sse.Server.Close.
+func (s *Server) CloseStreams(ctx context.Context) { s.sse.Close(ctx) }
+
+// AllStreams returns the number of open streams.
+func (s *Server) AllStreams() int { return s.streams.Slots.Open() }
+
+// OpenStreams returns the number of connections that were taken over from the server.
+func (s *Server) OpenStreams() int { return s.sse.TakenOver() }
+
+// Readiness checks all dependencies, at most once per second.
+func (s *Server) Readiness(ctx context.Context) ready.Readiness { return s.readiness.Check(ctx) }
