@@ -12,6 +12,9 @@ type Account struct {
 	Version               int64      `json:"version" doc:"Of the name, the address and the pending address."`
 }
 
+// CurrentVersion returns the version of the account.
+func (a *Account) CurrentVersion() int64 { return a.Version }
+
 // SessionInfo is the response body of GET /auth/session.
 type SessionInfo struct {
 	Account         Account    `json:"account"`
@@ -40,3 +43,6 @@ type Settings struct {
 	DefaultProfile   Profile  `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
 	Version          int64    `json:"version"`
 }
+
+// CurrentVersion returns the version of the settings.
+func (s *Settings) CurrentVersion() int64 { return s.Version }

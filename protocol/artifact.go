@@ -51,10 +51,11 @@ type Artifact struct {
 	UpdatedAt      time.Time      `json:"updated_at" doc:"When the current version was written."`
 }
 
-// Address returns the path of an artifact.
-func (a *Artifact) Address() (path string, version int64) {
-	return "/artifacts/" + a.ArtifactID.String(), a.Version
-}
+// Address returns the path of the artifact.
+func (a *Artifact) Address() string { return "/artifacts/" + a.ArtifactID.String() }
+
+// CurrentVersion returns the version of the artifact.
+func (a *Artifact) CurrentVersion() int64 { return a.Version }
 
 // ArtifactVersion is one version of an artifact. It never changes.
 type ArtifactVersion struct {

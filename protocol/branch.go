@@ -25,5 +25,8 @@ type Branch struct {
 	CreatedAt      time.Time  `json:"created_at"`
 }
 
-// Address returns the path of a branch below the branches of its conversation, and the version of its ETag.
-func (b *Branch) Address() (path string, version int64) { return b.BranchID.String(), b.Version }
+// Address returns the path of the branch below the branches of its conversation.
+func (b *Branch) Address() string { return b.BranchID.String() }
+
+// CurrentVersion returns the version of the branch.
+func (b *Branch) CurrentVersion() int64 { return b.Version }

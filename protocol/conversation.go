@@ -63,7 +63,8 @@ type List[T any] struct {
 	HasMore    bool    `json:"has_more"`
 }
 
-// Address returns the path of a conversation and the version of its ETag.
-func (c *Conversation) Address() (path string, version int64) {
-	return "/conversations/" + c.ConversationID.String(), c.Version
-}
+// Address returns the path of the conversation.
+func (c *Conversation) Address() string { return "/conversations/" + c.ConversationID.String() }
+
+// CurrentVersion returns the version of the conversation.
+func (c *Conversation) CurrentVersion() int64 { return c.Version }

@@ -9,3 +9,6 @@ type Draft struct {
 	Version     int64      `json:"version"`
 	UpdatedAt   *time.Time `json:"updated_at"`
 }
+
+// CurrentVersion returns the version of the draft.
+func (d *Draft) CurrentVersion() int64 { return d.Version }

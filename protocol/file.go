@@ -50,10 +50,11 @@ type File struct {
 	DeletedAt    *time.Time  `json:"deleted_at" doc:"When the file was deleted from the library; null if it was not. Until the last message that has it is erased, it can be read."`
 }
 
-// Address returns the path of the file, and its version.
-func (f *File) Address() (path string, version int64) {
-	return "/files/" + f.FileID.String(), f.Version
-}
+// Address returns the path of the file.
+func (f *File) Address() string { return "/files/" + f.FileID.String() }
+
+// CurrentVersion returns the version of the file.
+func (f *File) CurrentVersion() int64 { return f.Version }
 
 // FileDetails is a file with the places where it is used.
 type FileDetails struct {

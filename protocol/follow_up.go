@@ -16,8 +16,11 @@ type FollowUp struct {
 	CreatedAt   time.Time     `json:"created_at"`
 }
 
-// Address returns the path of a follow-up below the queue of its conversation, and the version of its ETag.
-func (f *FollowUp) Address() (path string, version int64) { return f.FollowUpID.String(), f.Version }
+// Address returns the path of the follow-up below the queue of its conversation.
+func (f *FollowUp) Address() string { return f.FollowUpID.String() }
+
+// CurrentVersion returns the version of the follow-up.
+func (f *FollowUp) CurrentVersion() int64 { return f.Version }
 
 // FollowUpList is one page of a queue.
 type FollowUpList struct {

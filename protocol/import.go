@@ -110,7 +110,5 @@ type Import struct {
 	FinishedAt *time.Time    `json:"finished_at"`
 }
 
-// Address returns the path of an import. It has no version.
-func (i *Import) Address() (path string, version int64) {
-	return "/account/imports/" + i.ImportID.String(), 0
-}
+// Address returns the path of the import. It has no version.
+func (i *Import) Address() string { return "/account/imports/" + i.ImportID.String() }

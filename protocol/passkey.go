@@ -12,6 +12,9 @@ type Passkey struct {
 	Version    int64      `json:"version" doc:"Of the name."`
 }
 
+// CurrentVersion returns the version of the passkey.
+func (p *Passkey) CurrentVersion() int64 { return p.Version }
+
 // AddedPasskey is a new passkey, with the session whose token the addition replaced.
 type AddedPasskey struct {
 	Passkey Passkey     `json:"passkey"`

@@ -17,10 +17,11 @@ type Project struct {
 	UpdatedAt         time.Time    `json:"updated_at"`
 }
 
-// Address returns the path of the project and its version.
-func (p *Project) Address() (path string, version int64) {
-	return "/projects/" + p.ProjectID.String(), p.Version
-}
+// Address returns the path of the project.
+func (p *Project) Address() string { return "/projects/" + p.ProjectID.String() }
+
+// CurrentVersion returns the version of the project.
+func (p *Project) CurrentVersion() int64 { return p.Version }
 
 // The scopes of a project's memory: what the account's other conversations know, or only those of the project.
 const (
@@ -46,6 +47,9 @@ type ProjectSettings struct {
 	Version        int64      `json:"version"`
 }
 
+// CurrentVersion returns the version of the settings.
+func (s *ProjectSettings) CurrentVersion() int64 { return s.Version }
+
 // DefaultProjectSettings returns the settings of a project that has not stored any.
 func DefaultProjectSettings() *ProjectSettings {
 	return &ProjectSettings{MemoryScope: MemoryOfAccount, ApprovalPolicy: ApproveEffects}
@@ -61,6 +65,9 @@ type Instructions struct {
 	Version   int64      `json:"version"`
 	UpdatedAt *time.Time `json:"updated_at"`
 }
+
+// CurrentVersion returns the version of the instructions.
+func (i *Instructions) CurrentVersion() int64 { return i.Version }
 
 // WorkKind is the kind of an entry in the work history of a project.
 type WorkKind string

@@ -28,10 +28,11 @@ type Prompt struct {
 	UpdatedAt   time.Time  `json:"updated_at"`
 }
 
-// Address returns the path of the prompt and its version.
-func (p *Prompt) Address() (path string, version int64) {
-	return "/prompts/" + p.PromptID.String(), p.Version
-}
+// Address returns the path of the prompt.
+func (p *Prompt) Address() string { return "/prompts/" + p.PromptID.String() }
+
+// CurrentVersion returns the version of the prompt.
+func (p *Prompt) CurrentVersion() int64 { return p.Version }
 
 // PromptName returns the name of a prompt in its composed form, so that equal names are equal texts. valid is false unless it has 1
 // to MaxPromptName letters, digits, hyphens and underscores, of which the first is a letter or a digit: names are typed.

@@ -117,9 +117,7 @@ type ResearchTask struct {
 }
 
 // Address returns the path of the task. Its version is no condition of any request.
-func (t *ResearchTask) Address() (path string, version int64) {
-	return "/research-tasks/" + t.TaskID.String(), 0
-}
+func (t *ResearchTask) Address() string { return "/research-tasks/" + t.TaskID.String() }
 
 // ResearchExcerpt is a passage of a source that supports the report.
 type ResearchExcerpt struct {

@@ -28,8 +28,8 @@ type Share struct {
 	ExpiresAt      time.Time      `json:"expires_at"`
 }
 
-// Address returns the path of a share. It has no version.
-func (s *Share) Address() (path string, version int64) { return "/shares/" + s.ShareID.String(), 0 }
+// Address returns the path of the share. It has no version.
+func (s *Share) Address() string { return "/shares/" + s.ShareID.String() }
 
 // CreatedShare is a share with the address at which everybody can read it. Only the response to its creation has it.
 type CreatedShare struct {

@@ -57,7 +57,7 @@ type Upload struct {
 }
 
 // Address returns the path of the upload. An upload has no version.
-func (u *Upload) Address() (path string, version int64) { return u.Path(), 0 }
+func (u *Upload) Address() string { return u.Path() }
 
 // Path returns the path of the upload.
 func (u *Upload) Path() string { return "/files/uploads/" + u.UploadID.String() }

@@ -16,8 +16,8 @@ type UsageRecord struct {
 	OccurredAt     time.Time       `json:"occurred_at"`
 }
 
-// Address returns the path of a record below the usage of its conversation. It has no version.
-func (u *UsageRecord) Address() (path string, version int64) { return u.UsageID.String(), 0 }
+// Address returns the path of the record below the usage of its conversation. It has no version.
+func (u *UsageRecord) Address() string { return u.UsageID.String() }
 
 // UsageGroup is the usage of an account, summed over one group.
 type UsageGroup struct {

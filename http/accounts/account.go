@@ -63,7 +63,7 @@ func (h *Handlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resour
 	if err != nil {
 		return nil, err
 	}
-	return resource.WithETag(accountState{Account: account, Limits: limits}, account.Version), nil
+	return resource.WithETag(&accountState{Account: account, Limits: limits}, nil)
 }
 
 type securityLogInput struct{ resource.PageInput }
@@ -83,16 +83,12 @@ type emailInput struct {
 	}
 }
 
-func (h *Handlers) changeEmail(ctx context.Context, in *emailInput) (*resource.Versioned[*protocol.Account], error) {
+func (h *Handlers) changeEmail(ctx context.Context, in *emailInput) (*resource.Versioned[protocol.Account], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	account, err := h.Auth.ChangeEmail(ctx, exchange.AuthOf(ctx), in.Body.Email, version)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(account, account.Version), nil
+	return resource.WithETag(h.Auth.ChangeEmail(ctx, exchange.AuthOf(ctx), in.Body.Email, version))
 }
 
 type nameInput struct {
@@ -103,14 +99,10 @@ type nameInput struct {
 	}
 }
 
-func (h *Handlers) changeName(ctx context.Context, in *nameInput) (*resource.Versioned[*protocol.Account], error) {
+func (h *Handlers) changeName(ctx context.Context, in *nameInput) (*resource.Versioned[protocol.Account], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	account, err := h.Auth.ChangeName(ctx, exchange.AuthOf(ctx), in.Body.DisplayName, version)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(account, account.Version), nil
+	return resource.WithETag(h.Auth.ChangeName(ctx, exchange.AuthOf(ctx), in.Body.DisplayName, version))
 }

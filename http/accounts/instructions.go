@@ -9,7 +9,7 @@ import (
 )
 
 func (h *Handlers) getInstructions(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[protocol.Instructions], error) {
-	return resource.InstructionsOf(h.Instructions.Instructions(ctx, exchange.CallerOf(ctx).AccountID))
+	return resource.WithETag(h.Instructions.Instructions(ctx, exchange.CallerOf(ctx).AccountID))
 }
 
 type instructionsInput struct {
@@ -25,5 +25,5 @@ func (h *Handlers) putInstructions(ctx context.Context, in *instructionsInput) (
 	if err := in.Body.Check(); err != nil {
 		return nil, err
 	}
-	return resource.InstructionsOf(h.Instructions.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, version, in.Body.Content))
+	return resource.WithETag(h.Instructions.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, version, in.Body.Content))
 }

@@ -60,16 +60,12 @@ type renamePasskeyInput struct {
 	}
 }
 
-func (h *Handlers) renamePasskey(ctx context.Context, in *renamePasskeyInput) (*resource.Versioned[*protocol.Passkey], error) {
+func (h *Handlers) renamePasskey(ctx context.Context, in *renamePasskeyInput) (*resource.Versioned[protocol.Passkey], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	passkey, err := h.Auth.Passkeys.Rename(ctx, exchange.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(passkey, passkey.Version), nil
+	return resource.WithETag(h.Auth.Passkeys.Rename(ctx, exchange.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name))
 }
 
 type deletePasskeyInput struct {

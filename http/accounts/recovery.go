@@ -48,12 +48,8 @@ func (h *Handlers) verifyEmail(ctx context.Context, in *verifyInput) (*resource.
 	return resource.OK(confirmedEmail{email}), nil
 }
 
-func (h *Handlers) resendEmail(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Account], error) {
-	account, err := h.Auth.Recovery.ResendEmail(ctx, exchange.AuthOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(account, account.Version), nil
+func (h *Handlers) resendEmail(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[protocol.Account], error) {
+	return resource.WithETag(h.Auth.Recovery.ResendEmail(ctx, exchange.AuthOf(ctx)))
 }
 
 type cancelEmailInput struct{ resource.IfMatch }

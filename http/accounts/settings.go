@@ -11,12 +11,8 @@ import (
 	"turnstone/protocol"
 )
 
-func (h *Handlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Settings], error) {
-	settings, err := h.Settings.Settings(ctx, exchange.CallerOf(ctx).AccountID)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(settings, settings.Version), nil
+func (h *Handlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[protocol.Settings], error) {
+	return resource.WithETag(h.Settings.Settings(ctx, exchange.CallerOf(ctx).AccountID))
 }
 
 type settingsInput struct {
@@ -32,7 +28,7 @@ type settingsInput struct {
 	}
 }
 
-func (h *Handlers) putSettings(ctx context.Context, in *settingsInput) (*resource.Versioned[*protocol.Settings], error) {
+func (h *Handlers) putSettings(ctx context.Context, in *settingsInput) (*resource.Versioned[protocol.Settings], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -41,12 +37,8 @@ func (h *Handlers) putSettings(ctx context.Context, in *settingsInput) (*resourc
 	if err != nil {
 		return nil, protocol.Invalid("body.language", "must be a BCP 47 language tag, for example en or pt-BR")
 	}
-	stored, err := h.Settings.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, &protocol.Settings{
+	return resource.WithETag(h.Settings.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, &protocol.Settings{
 		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
 		SteeringDelivery: cmp.Or(in.Body.SteeringDelivery, protocol.DeliverNextStep), DefaultProfile: in.Body.DefaultProfile,
-	}, version)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(stored, stored.Version), nil
+	}, version))
 }

@@ -59,14 +59,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 }
 
 func (h *Handlers) get(ctx context.Context, in *InArtifact) (*resource.Versioned[protocol.Artifact], error) {
-	return versioned(h.Store.Artifact(ctx, exchange.CallerOf(ctx).AccountID, in.ArtifactID))
-}
-
-func versioned(a *protocol.Artifact, err error) (*resource.Versioned[protocol.Artifact], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*a, a.Version), nil
+	return resource.WithETag(h.Store.Artifact(ctx, exchange.CallerOf(ctx).AccountID, in.ArtifactID))
 }
 
 type versionsInput struct {
@@ -125,7 +118,7 @@ func (h *Handlers) put(ctx context.Context, in *putArtifactInput) (*resource.Ver
 	if err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Put(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: version}, title, in.Body.Content))
+	return resource.WithETag(h.Store.Put(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: version}, title, in.Body.Content))
 }
 
 type restoreArtifactInput struct {
@@ -142,7 +135,7 @@ func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Restore(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: base}, in.Body.Version))
+	return resource.WithETag(h.Store.Restore(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: base}, in.Body.Version))
 }
 
 type contentInput struct {

@@ -41,7 +41,7 @@ type followUpPath struct {
 }
 
 func (h *Handlers) getFollowUp(ctx context.Context, in *followUpPath) (*resource.Versioned[protocol.FollowUp], error) {
-	return followUpOf(h.FollowUps.GetFollowUp(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.FollowUpID))
+	return resource.WithETag(h.FollowUps.GetFollowUp(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.FollowUpID))
 }
 
 type createFollowUpInput struct {
@@ -137,7 +137,7 @@ func (h *Handlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) 
 	item, err := h.Turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
 		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Attachments: attachments, Version: version,
 	})
-	return followUpOf(item, err)
+	return resource.WithETag(item, err)
 }
 
 type promoteFollowUpInput struct {
@@ -152,7 +152,7 @@ func (h *Handlers) promoteFollowUp(ctx context.Context, in *promoteFollowUpInput
 	item, err := h.Turns.PromoteFollowUp(ctx, &turnlog.FollowUpPromotion{
 		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, Interrupt: in.Body.Mode == "interrupt",
 	})
-	return followUpOf(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
+	return resource.WithETag(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
 }
 
 func (h *Handlers) queue(ctx context.Context, conversation protocol.ConversationID) turnlog.Queue {
@@ -168,11 +168,4 @@ func checkFollowUp(content string) error {
 		return protocol.Invalid("body.content", "is too long")
 	}
 	return nil
-}
-
-func followUpOf(item *protocol.FollowUp, err error) (*resource.Versioned[protocol.FollowUp], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*item, item.Version), nil
 }

@@ -93,11 +93,7 @@ func (h *Handlers) renameBranch(ctx context.Context, in *renameBranchInput) (*re
 	if err != nil {
 		return nil, err
 	}
-	branch, err := h.Branches.RenameBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*branch, branch.Version), nil
+	return resource.WithETag(h.Branches.RenameBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version))
 }
 
 type branchPath struct {
@@ -106,11 +102,7 @@ type branchPath struct {
 }
 
 func (h *Handlers) getBranch(ctx context.Context, in *branchPath) (*resource.Versioned[protocol.Branch], error) {
-	branch, err := h.Branches.GetBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*branch, branch.Version), nil
+	return resource.WithETag(h.Branches.GetBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID))
 }
 
 type listBranchesInput struct {
@@ -142,5 +134,5 @@ func (h *Handlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Branches.SetActiveBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
+	return resource.WithETag(h.Branches.SetActiveBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
 }

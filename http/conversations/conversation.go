@@ -73,11 +73,7 @@ func (h *Handlers) createConversation(ctx context.Context, in *createConversatio
 }
 
 func (h *Handlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
-	page, err := h.Store.ConversationPage(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*page, page.Version), nil
+	return resource.WithETag(h.Store.ConversationPage(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID))
 }
 
 type putConversationInput struct {
@@ -154,15 +150,7 @@ func (h *Handlers) setTitle(ctx context.Context, in *setTitleInput) (*resource.V
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Store.SetTitle(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, title, version))
-}
-
-// conversationChanged returns the response with the changed conversation.
-func conversationChanged(c *protocol.Conversation, err error) (*resource.Versioned[protocol.Conversation], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*c, c.Version), nil
+	return resource.WithETag(h.Store.SetTitle(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, title, version))
 }
 
 type markReadInput struct {
@@ -173,5 +161,5 @@ type markReadInput struct {
 }
 
 func (h *Handlers) markRead(ctx context.Context, in *markReadInput) (*resource.Versioned[protocol.Conversation], error) {
-	return conversationChanged(h.Store.MarkRead(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
+	return resource.WithETag(h.Store.MarkRead(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
 }

@@ -9,14 +9,7 @@ import (
 )
 
 func (h *Handlers) getDraft(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.Draft], error) {
-	return draftOf(h.Drafts.Draft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID))
-}
-
-func draftOf(draft *protocol.Draft, err error) (*resource.Versioned[protocol.Draft], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*draft, draft.Version), nil
+	return resource.WithETag(h.Drafts.Draft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID))
 }
 
 type putDraftInput struct {
@@ -34,5 +27,5 @@ func (h *Handlers) putDraft(ctx context.Context, in *putDraftInput) (*resource.V
 	if err != nil {
 		return nil, err
 	}
-	return draftOf(h.Drafts.PutDraft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
+	return resource.WithETag(h.Drafts.PutDraft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
 }

@@ -22,7 +22,7 @@ func (h *Handlers) setArchived(ctx context.Context, in *setArchivedInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Placements.SetArchived(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
+	return resource.WithETag(h.Placements.SetArchived(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
 }
 
 type setPinnedInput struct {
@@ -39,5 +39,5 @@ func (h *Handlers) setPinned(ctx context.Context, in *setPinnedInput) (*resource
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Placements.SetPinned(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
+	return resource.WithETag(h.Placements.SetPinned(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
 }

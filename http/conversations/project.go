@@ -24,7 +24,7 @@ func (h *Handlers) move(ctx context.Context, in *moveConversationInput) (*resour
 		return nil, err
 	}
 	caller := exchange.CallerOf(ctx)
-	return conversationChanged(h.Placements.MoveConversation(ctx, caller.AccountID, &conversations.Move{
+	return resource.WithETag(h.Placements.MoveConversation(ctx, caller.AccountID, &conversations.Move{
 		ConversationID: in.ConversationID, ProjectID: in.Body.ProjectID, Version: version, SessionID: &caller.SessionID,
 	}))
 }

@@ -127,7 +127,7 @@ func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[pro
 	if err != nil {
 		return nil, err
 	}
-	return resource.WithETag(protocol.FileDetails{File: *file, References: references}, file.Version), nil
+	return resource.WithETag(&protocol.FileDetails{File: *file, References: references}, nil)
 }
 
 type textInput struct {
@@ -142,13 +142,6 @@ func (h *Handlers) getText(ctx context.Context, in *textInput) (*resource.Body[*
 		return nil, err
 	}
 	return resource.OK(text), nil
-}
-
-func versioned(file *protocol.File, err error) (*resource.Versioned[protocol.File], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*file, file.Version), nil
 }
 
 type changeInput struct {
@@ -177,7 +170,7 @@ func (h *Handlers) change(ctx context.Context, in *changeInput) (*resource.Versi
 	case !in.Body.Kept:
 		return nil, protocol.Invalid("body", "must have a filename, or kept: true")
 	}
-	return versioned(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
+	return resource.WithETag(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
 }
 
 type deleteInput struct {
@@ -220,7 +213,7 @@ type addInput struct {
 
 func (h *Handlers) addToProject(ctx context.Context, in *addInput) (*resource.Versioned[protocol.File], error) {
 	caller := exchange.CallerOf(ctx)
-	return versioned(h.Projects.AddToProject(ctx, caller.AccountID, in.ProjectID, in.Body.FileID, &caller.SessionID))
+	return resource.WithETag(h.Projects.AddToProject(ctx, caller.AccountID, in.ProjectID, in.Body.FileID, &caller.SessionID))
 }
 
 type removeInput struct {

@@ -77,11 +77,3 @@ func changeOf(ctx context.Context, project protocol.ProjectID, match resource.If
 	}
 	return &projects.Change{ProjectID: project, Version: version, SessionID: &exchange.CallerOf(ctx).SessionID}, nil
 }
-
-// changed returns the response with the changed project.
-func changed(project *protocol.Project, err error) (*resource.Versioned[protocol.Project], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*project, project.Version), nil
-}

@@ -18,7 +18,7 @@ func (h *Handlers) getInstructions(ctx context.Context, in *getInstructionsInput
 	if in.Version != 0 {
 		version = &in.Version
 	}
-	return resource.InstructionsOf(h.Texts.Instructions(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID, version))
+	return resource.WithETag(h.Texts.Instructions(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID, version))
 }
 
 type putInstructionsInput struct {
@@ -35,5 +35,5 @@ func (h *Handlers) putInstructions(ctx context.Context, in *putInstructionsInput
 	if err := in.Body.Check(); err != nil {
 		return nil, err
 	}
-	return resource.InstructionsOf(h.Texts.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, change, in.Body.Content))
+	return resource.WithETag(h.Texts.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, change, in.Body.Content))
 }

@@ -46,7 +46,7 @@ func (h *Handlers) create(ctx context.Context, in *createProjectInput) (*resourc
 }
 
 func (h *Handlers) get(ctx context.Context, in *InProject) (*resource.Versioned[protocol.Project], error) {
-	return changed(h.Store.Project(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
+	return resource.WithETag(h.Store.Project(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
 }
 
 type renameProjectInput struct {
@@ -67,7 +67,7 @@ func (h *Handlers) rename(ctx context.Context, in *renameProjectInput) (*resourc
 	if err != nil {
 		return nil, err
 	}
-	return changed(h.Store.Rename(ctx, exchange.CallerOf(ctx).AccountID, change, name))
+	return resource.WithETag(h.Store.Rename(ctx, exchange.CallerOf(ctx).AccountID, change, name))
 }
 
 type archiveProjectInput struct {
@@ -89,7 +89,7 @@ func (h *Handlers) archive(ctx context.Context, in *archiveProjectInput) (*resou
 		project, err := h.Store.SetArchived(ctx, account, change, in.Body.Archived)
 		var open *projects.OpenUploadsError
 		if !errors.As(err, &open) {
-			return changed(project, err)
+			return resource.WithETag(project, err)
 		}
 		for _, upload := range open.Uploads {
 			// An upload that has just ended needs no cancel.
@@ -131,7 +131,7 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versi
 	for range deleteAttempts {
 		project, live, err := h.Store.DeleteProject(ctx, caller.AccountID, deletion)
 		if err != nil || len(live) == 0 {
-			return changed(project, err)
+			return resource.WithETag(project, err)
 		}
 		deletion.Confirm = nil // what follows belongs to the confirmed deletion
 		// The cancels are durable before the deletion: a crash in between leaves a project whose turns were cancelled, and
@@ -158,7 +158,7 @@ func (h *Handlers) restore(ctx context.Context, in *restoreProjectInput) (*resou
 	if err != nil {
 		return nil, err
 	}
-	return changed(h.Store.RestoreProject(ctx, exchange.CallerOf(ctx).AccountID, change, exchange.Of(ctx).Requester()))
+	return resource.WithETag(h.Store.RestoreProject(ctx, exchange.CallerOf(ctx).AccountID, change, exchange.Of(ctx).Requester()))
 }
 
 type listWorkInput struct {

@@ -10,14 +10,7 @@ import (
 )
 
 func (h *Handlers) getSettings(ctx context.Context, in *InProject) (*resource.Versioned[protocol.ProjectSettings], error) {
-	return settings(h.Texts.Settings(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
-}
-
-func settings(s *protocol.ProjectSettings, err error) (*resource.Versioned[protocol.ProjectSettings], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*s, s.Version), nil
+	return resource.WithETag(h.Texts.Settings(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
 }
 
 type putProjectSettingsInput struct {
@@ -45,5 +38,5 @@ func (h *Handlers) putSettings(ctx context.Context, in *putProjectSettingsInput)
 		}
 		next.Tools = *in.Body.Tools
 	}
-	return settings(h.Texts.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, change, next))
+	return resource.WithETag(h.Texts.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, change, next))
 }

@@ -114,14 +114,7 @@ type InPrompt struct {
 }
 
 func (h *Handlers) get(ctx context.Context, in *InPrompt) (*resource.Versioned[protocol.Prompt], error) {
-	return versioned(h.Store.Get(ctx, exchange.CallerOf(ctx).AccountID, in.PromptID))
-}
-
-func versioned(prompt *protocol.Prompt, err error) (*resource.Versioned[protocol.Prompt], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*prompt, prompt.Version), nil
+	return resource.WithETag(h.Store.Get(ctx, exchange.CallerOf(ctx).AccountID, in.PromptID))
 }
 
 type changePromptInput struct {
@@ -144,7 +137,7 @@ func (h *Handlers) change(ctx context.Context, in *changePromptInput) (*resource
 	if err := check(change); err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
+	return resource.WithETag(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
 }
 
 type deleteInput struct {

@@ -10,10 +10,11 @@ import (
 )
 
 // Addressed is a resource with a path of its own, as in Location. A path without a slash at its beginning follows that of
-// the request that creates the resource. version is the one in its ETag; 0: it has no ETag.
-type Addressed interface {
-	Address() (path string, version int64)
-}
+// the request that creates the resource.
+type Addressed interface{ Address() string }
+
+// Revised is a resource with a version, as in its ETag. 0: it was never written.
+type Revised interface{ CurrentVersion() int64 }
 
 // Created is a response with status 201, the location of the new resource and its version.
 type Created[T any] struct {
@@ -33,9 +34,9 @@ type CreatedOnce[T any] struct {
 func NewCreated[T any, P interface {
 	*T
 	Addressed
+	Revised
 }](path string, made P) *Created[T] {
-	location, version := made.Address()
-	return &Created[T]{Location: locationAt(path, location), ETag: response.ETagOf(version), Body: *made}
+	return &Created[T]{Location: locationAt(path, made.Address()), ETag: response.ETagOf(made.CurrentVersion()), Body: *made}
 }
 
 // NewCreatedOnce is NewCreated for a resource without a version.
@@ -43,8 +44,7 @@ func NewCreatedOnce[T any, P interface {
 	*T
 	Addressed
 }](path string, made P) *CreatedOnce[T] {
-	location, _ := made.Address()
-	return &CreatedOnce[T]{Location: locationAt(path, location), Body: *made}
+	return &CreatedOnce[T]{Location: locationAt(path, made.Address()), Body: *made}
 }
 
 func locationAt(path, location string) string {
@@ -60,10 +60,9 @@ func locationAt(path, location string) string {
 func StoredCreated(path string, status int, made any) (*idempotency.StoredResponse, error) {
 	stored := &idempotency.StoredResponse{Status: status, Headers: map[string]string{"Content-Type": "application/json"}}
 	if addressed, is := made.(Addressed); is {
-		location, version := addressed.Address()
-		path = locationAt(path, location)
-		if version != 0 {
-			stored.Headers["ETag"] = response.ETagOf(version)
+		path = locationAt(path, addressed.Address())
+		if revised, is := made.(Revised); is {
+			stored.Headers["ETag"] = response.ETagOf(revised.CurrentVersion())
 		}
 	}
 	if status != stdhttp.StatusOK {

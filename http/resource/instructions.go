@@ -20,11 +20,3 @@ func (b *InstructionsBody) Check() error {
 	}
 	return nil
 }
-
-// InstructionsOf returns the response with instructions.
-func InstructionsOf(i *protocol.Instructions, err error) (*Versioned[protocol.Instructions], error) {
-	if err != nil {
-		return nil, err
-	}
-	return WithETag(*i, i.Version), nil
-}

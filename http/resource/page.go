@@ -26,9 +26,15 @@ type WithStatus[T any] struct {
 // OK returns a response with a body.
 func OK[T any](value T) *Body[T] { return &Body[T]{Body: value} }
 
-// WithETag returns a response with the ETag of a version.
-func WithETag[T any](value T, version int64) *Versioned[T] {
-	return &Versioned[T]{ETag: response.ETagOf(version), Body: value}
+// WithETag returns the response with a resource and the ETag of its version, or the error of the call that returned both.
+func WithETag[T any, P interface {
+	*T
+	Revised
+}](value P, err error) (*Versioned[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Versioned[T]{ETag: response.ETagOf(value.CurrentVersion()), Body: *value}, nil
 }
 
 // Nothing is an input without fields, or a response without a body.
