@@ -39,10 +39,10 @@ func TestAResponseIsStoredInTheTransactionOfItsEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	repeated := c.expect(201, "POST", "/conversations", request, "Idempotency-Key", "k")
-	if repeated.header.Get(replayedField) != "true" || repeated.header.Get("Location") != resource.ConversationPath(made.ConversationID) {
+	if repeated.header.Get(replayedField) != "true" || repeated.header.Get("Location") != protocol.ConversationPath(made.ConversationID) {
 		t.Errorf("headers of the repeat: %v", repeated.header)
 	}
-	fresh := c.expect(200, "GET", resource.ConversationPath(made.ConversationID), nil)
+	fresh := c.expect(200, "GET", protocol.ConversationPath(made.ConversationID), nil)
 	if repeated.header.Get("ETag") != fresh.header.Get("ETag") || !bytes.Contains(repeated.body, []byte(made.ConversationID.String())) {
 		t.Errorf("the stored response is %s", repeated.body)
 	}

@@ -64,7 +64,10 @@ type List[T any] struct {
 }
 
 // Address returns the path of the conversation.
-func (c *Conversation) Address() string { return "/conversations/" + c.ConversationID.String() }
+func (c *Conversation) Address() string { return ConversationPath(c.ConversationID) }
 
 // CurrentVersion returns the version of the conversation.
 func (c *Conversation) CurrentVersion() int64 { return c.Version }
+
+// ConversationPath returns the path of a conversation.
+func ConversationPath(id ConversationID) string { return "/conversations/" + id.String() }

@@ -33,3 +33,6 @@ type FollowUpOrder struct {
 	Order        []FollowUpID `json:"order" doc:"The queued and held items, the next one first; the first 501 of a longer queue."`
 	QueueVersion int64        `json:"queue_version"`
 }
+
+// FollowUpsPath returns the path of the queue of a conversation.
+func FollowUpsPath(id ConversationID) string { return ConversationPath(id) + "/follow-ups" }

@@ -73,7 +73,7 @@ func (h *Handlers) createFollowUp(ctx context.Context, in *createFollowUpInput) 
 	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
 		return nil, err
 	}
-	return resource.NewCreated(resource.ConversationPath(in.ConversationID)+"/follow-ups", item), nil
+	return resource.NewCreated(protocol.FollowUpsPath(in.ConversationID), item), nil
 }
 
 type orderFollowUpsInput struct {

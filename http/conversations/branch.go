@@ -56,14 +56,14 @@ func (h *Handlers) createBranch(ctx context.Context, in *createBranchInput) (*br
 		if err != nil {
 			return nil, err
 		}
-		return &branchOrFork{Location: resource.ConversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
+		return &branchOrFork{Location: protocol.ConversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
 	}
 	request := &protocol.BranchRequest{MessageID: in.Body.MessageID, Mode: in.Body.Mode}
 	branch, err := h.Branches.CreateBranch(ctx, account, in.ConversationID, request, name)
 	if err != nil {
 		return nil, err
 	}
-	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches/" + branch.BranchID.String(), ETag: response.ETagOf(branch.Version), Body: branch}, nil
+	return &branchOrFork{Location: protocol.ConversationPath(in.ConversationID) + "/branches/" + branch.BranchID.String(), ETag: response.ETagOf(branch.Version), Body: branch}, nil
 }
 
 func branchName(text string) (string, error) {

@@ -115,7 +115,7 @@ func (h *Handlers) putConversation(ctx context.Context, in *putConversationInput
 	}
 	out := &putConversationOutput{Status: stdhttp.StatusOK, ETag: response.ETagOf(conversation.Version), Body: *conversation}
 	if isNew {
-		out.Status, out.Location = stdhttp.StatusCreated, resource.ConversationPath(in.ConversationID)
+		out.Status, out.Location = stdhttp.StatusCreated, protocol.ConversationPath(in.ConversationID)
 	}
 	return out, nil
 }

@@ -18,9 +18,6 @@ type InConversation struct {
 	ConversationID protocol.ConversationID `path:"conversation_id"`
 }
 
-// ConversationPath returns the path of a conversation.
-func ConversationPath(id protocol.ConversationID) string { return "/conversations/" + id.String() }
-
 // ConversationListInput is embedded by inputs of lists of conversations.
 type ConversationListInput struct {
 	PageInput

@@ -87,7 +87,7 @@ func (h *Handlers) recordUsage(ctx context.Context, in *recordUsageInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewCreatedOnce(resource.ConversationPath(in.ConversationID)+"/usage", record), nil
+	return resource.NewCreatedOnce(protocol.ConversationPath(in.ConversationID)+"/usage", record), nil
 }
 
 type sumUsageInput struct {

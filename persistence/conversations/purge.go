@@ -214,7 +214,7 @@ var purgeSteps = []struct{ what, sql string }{
 // between calls.
 func (s *Store) PurgeConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, limit int) (done bool, err error) {
 	args := pgx.NamedArgs{
-		"account": account, "conversation": id, "path": "/conversations/" + id.String(),
+		"account": account, "conversation": id, "path": protocol.ConversationPath(id),
 	}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		var deleted, busy bool

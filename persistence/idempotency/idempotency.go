@@ -86,6 +86,15 @@ type StoredResponse struct {
 	BodyHash []byte
 }
 
+// Outcomes of a start of a turn with a key, in the column of the statuses; package http sends them as 200 and 202.
+const (
+	Started  = 200 // a turn, which the row names
+	Accepted = 202 // the live turn that the row names gets the input; without a turn: a follow-up, which is the body
+)
+
+// LocatedAt returns the headers of the response to a request that created something at a path.
+func LocatedAt(path string) map[string]string { return map[string]string{"Location": path} }
+
 // KeyRow is a row of idempotency. Status is nil while the first request is in progress.
 type KeyRow struct {
 	BodyHash  []byte
@@ -127,7 +136,7 @@ func SameBody(first []byte, hash [sha256.Size]byte) error {
 
 // Steers reports whether the key belongs to a steering input for the turn. Only the turn's record of that input shows
 // whether it was accepted.
-func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
+func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == Accepted && k.TurnID != nil }
 
 // SteersAs returns the client_steering_id of the input of a key that steers a turn. The service chose it, so it differs
 // from every name that the client gave to an input. In rows of earlier versions, the key itself was the name.
@@ -185,9 +194,9 @@ where account_id = @account and key_hash = @key and claim_id = @claim and status
 	BindKeySQL = `
 update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = @body, created_at = clock_timestamp()
 where account_id = @account and key_hash = @key`
-	// StoreFollowUpResponseSQL stores the response to a request that was queued.
+	// StoreFollowUpResponseSQL stores the response to a request that was queued, with the status Accepted.
 	StoreFollowUpResponseSQL = `
-update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
+update idempotency set status = @status, resource_id = null, headers = @headers, body = @body
 where account_id = @account and key_hash = @key`
 )
 

@@ -3,6 +3,7 @@ package turns
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -161,6 +162,12 @@ var newTurnColumns = []column{
 		}
 		return r.key.BodyHash[:]
 	}),
+	columnOf("path", "text", func(r *turnRow) *string {
+		if r.key == nil {
+			return nil
+		}
+		return &r.key.Path
+	}),
 	columnOf("title", "text", func(r *turnRow) string { return conversations.ProvisionalTitle(r.input) }),
 	columnOf("project_id", "uuid", func(r *turnRow) *protocol.ProjectID { return r.project.id }),
 }
@@ -196,7 +203,7 @@ with start as materialized (
     select * from ` + unnest(newTurnColumns) + `
 ), claims as (
     insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
-    select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
+    select account_id, key_hash, path, body_hash, ` + strconv.Itoa(idempotency.Started) + `, turn_id, clock_timestamp() from start where key_hash is not null
 ), conversations as (
     insert into conversations (account_id, conversation_id, active_branch_id, live_turn_id, message_count, temporary, last_activity_at, provisional_title, project_id)
     select account_id, conversation_id, branch_id, turn_id, 2, temporary, at, title, project_id from start

@@ -122,7 +122,7 @@ func (s *turnStart) steer(ctx context.Context, live protocol.TurnID) error {
 	if err != nil {
 		return err
 	}
-	return s.bind(ctx, 202, live, body)
+	return s.bind(ctx, idempotency.Accepted, live, body)
 }
 
 // store writes the turn and commits.

@@ -23,7 +23,7 @@ func (s *turnStart) queueClaim(batch *pgx.Batch) {
 	}
 	s.claiming = s.ConversationID != nil // in a new conversation, the callback of the account's lock sets it
 	args := idempotency.KeyArgs(s.AccountID, *s.Idempotency)
-	args["status"], args["resource"] = 200, s.turn
+	args["status"], args["resource"] = idempotency.Started, s.turn
 	var claimed bool
 	var at time.Time
 	batch.Queue(idempotency.ClaimKeySQL, args).QueryRow(func(row pgx.Row) error {
@@ -117,13 +117,13 @@ func (s *turnStart) replaySteering(ctx context.Context) error {
 		s.steersAs = s.earlier.SteersAs(*s.Idempotency)
 	}
 	s.earlier = nil
-	return s.bind(ctx, 200, s.turn, nil)
+	return s.bind(ctx, idempotency.Started, s.turn, nil)
 }
 
-// bind assigns the key to a turn, with the status and the body of the response.
-func (s *turnStart) bind(ctx context.Context, status int, turn protocol.TurnID, body []byte) error {
+// bind assigns the key to a turn, with the outcome and the body of the response.
+func (s *turnStart) bind(ctx context.Context, outcome int, turn protocol.TurnID, body []byte) error {
 	args := idempotency.KeyArgs(s.AccountID, *s.Idempotency)
-	args["status"], args["resource"], args["body"] = status, turn, body
+	args["status"], args["resource"], args["body"] = outcome, turn, body
 	_, err := s.tx.Exec(ctx, idempotency.BindKeySQL, args)
 	return err
 }
@@ -157,9 +157,9 @@ func (s *turnStart) queueFollowUpResponse(batch *pgx.Batch, item *protocol.Follo
 	}
 	args := idempotency.KeyArgs(s.AccountID, *s.Idempotency)
 	var err error
+	args["status"] = idempotency.Accepted
 	args["body"], err = pg.JSONText(item)
-	// By this header, a purge of the conversation finds the stored response.
-	args["headers"] = map[string]string{"Location": "/conversations/" + s.ConversationID.String() + "/follow-ups"}
+	args["headers"] = idempotency.LocatedAt(protocol.FollowUpsPath(*s.ConversationID)) // a purge of the conversation finds it by this
 	batch.Queue(idempotency.StoreFollowUpResponseSQL, args)
 	return err
 }
