@@ -71,3 +71,17 @@ func (c *Conversation) CurrentVersion() int64 { return c.Version }
 
 // ConversationPath returns the path of a conversation.
 func ConversationPath(id ConversationID) string { return "/conversations/" + id.String() }
+
+// CheckTemporary returns why a request cannot make a conversation temporary: a new one would be in a project, which lists it,
+// or an existing one is not temporary. existing is whether it is, nil for a new conversation.
+func CheckTemporary(requested bool, project *ProjectID, existing *bool) error {
+	switch {
+	case !requested:
+		return nil
+	case existing != nil && !*existing:
+		return Invalid("body.temporary", "must be false, because the conversation is not temporary")
+	case existing == nil && project != nil:
+		return Invalid("body.temporary", "must be false for a conversation in a project")
+	}
+	return nil
+}

@@ -77,8 +77,10 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 	if err := tools.Check(h.Tools, "body.tools", in.Body.Tools); err != nil {
 		return err
 	}
-	if in.Body.ProjectID != nil && in.Body.Temporary && in.Body.ConversationID == nil {
-		return protocol.Invalid("body.temporary", "must be false for a conversation in a project")
+	if in.Body.ConversationID == nil { // the store knows an existing one
+		if err := protocol.CheckTemporary(in.Body.Temporary, in.Body.ProjectID, nil); err != nil {
+			return err
+		}
 	}
 	key := in.key(r)
 	bounded, cancel := exchange.UntilFirstByte(ctx)

@@ -54,8 +54,8 @@ type createConversationInput struct {
 }
 
 func (h *Handlers) createConversation(ctx context.Context, in *createConversationInput) (*resource.Created[protocol.Conversation], error) {
-	if in.Body.ProjectID != nil && in.Body.Temporary {
-		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
+	if err := protocol.CheckTemporary(in.Body.Temporary, in.Body.ProjectID, nil); err != nil {
+		return nil, err
 	}
 	title, err := resource.OptionalTitle("body.title", in.Body.Title)
 	if err != nil {

@@ -36,8 +36,8 @@ func (h *Handlers) createConversation(ctx context.Context, in *createProjectConv
 	if err != nil {
 		return nil, err
 	}
-	if in.Body.Temporary {
-		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
+	if err := protocol.CheckTemporary(in.Body.Temporary, &in.ProjectID, nil); err != nil {
+		return nil, err
 	}
 	caller := exchange.CallerOf(ctx)
 	conversation, err := h.Conversations.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{

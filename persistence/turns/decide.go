@@ -114,13 +114,10 @@ const (
 // decide returns what a start does, and the plan if it starts a turn. maxLive is the limit of live turns of the account.
 func decide(start *turnlog.Start, f *startFacts, maxLive int) (action, *turnPlan, error) {
 	c := &f.conversation
+	if err := f.checkConversation(start); err != nil {
+		return 0, nil, err
+	}
 	switch {
-	case start.ConversationID != nil && !c.found, start.ConversationID == nil && start.ProjectID != nil && f.project.id == nil:
-		return 0, nil, pg.Classify(pgx.ErrNoRows)
-	case start.ConversationID != nil && start.ProjectID != nil && (c.project == nil || *c.project != *start.ProjectID):
-		return 0, nil, protocol.Invalid("body.project_id", "is not the project of the conversation")
-	case start.ConversationID != nil && start.Temporary && !c.temporary:
-		return 0, nil, protocol.Invalid("body.temporary", "must be false, because the conversation is not temporary")
 	case !f.project.takesTurns():
 		return showsProject, nil, nil
 	case c.live != nil:
@@ -135,6 +132,20 @@ func decide(start *turnlog.Start, f *startFacts, maxLive int) (action, *turnPlan
 	}
 	plan, err := choose(start, f)
 	return startsTurn, plan, err
+}
+
+// checkConversation returns an error unless the conversation and the project that the start names exist and go together.
+func (f *startFacts) checkConversation(start *turnlog.Start) error {
+	c := &f.conversation
+	switch {
+	case start.ConversationID != nil && !c.found, start.ConversationID == nil && start.ProjectID != nil && f.project.id == nil:
+		return pg.Classify(pgx.ErrNoRows)
+	case start.ConversationID == nil:
+		return nil // the handler has checked what it will be
+	case start.ProjectID != nil && (c.project == nil || *c.project != *start.ProjectID):
+		return protocol.Invalid("body.project_id", "is not the project of the conversation")
+	}
+	return protocol.CheckTemporary(start.Temporary, c.project, &c.temporary)
 }
 
 // decideBusy returns what the request specifies for the case that a turn is live.
