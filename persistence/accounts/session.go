@@ -77,7 +77,7 @@ const (
 func (s *Store) FindSession(ctx context.Context, hashes [][]byte) (*Session, error) {
 	found, err := s.sessions.Find(ctx, hashes)
 	if err == nil && found == nil {
-		err = pg.Classify(pgx.ErrNoRows)
+		err = pg.NotFound()
 	}
 	return found, err
 }

@@ -213,7 +213,7 @@ func (s *Store) ListForCall(ctx context.Context, scope turnlog.Scope, limit int)
 func (s *Store) ReadForCall(ctx context.Context, scope turnlog.Scope, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error) {
 	found, err := s.Content(ctx, scope.AccountID, id, version)
 	if err == nil && found.ConversationID != scope.ConversationID {
-		return nil, pg.Classify(pgx.ErrNoRows)
+		return nil, pg.NotFound()
 	}
 	return found, err
 }

@@ -158,7 +158,7 @@ func (s *Store) changeProject(ctx context.Context, account protocol.AccountID, p
 				return fmt.Errorf("changing the files of a project: %w", err)
 			}
 		} else if work.Kind == protocol.WorkFileRemoved {
-			return pg.Classify(pgx.ErrNoRows)
+			return pg.NotFound()
 		}
 		if file, err = readFile(ctx, tx, args); err != nil || work.Kind != protocol.WorkFileAdded {
 			return err

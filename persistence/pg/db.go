@@ -387,7 +387,7 @@ func Rows[T any](ctx context.Context, db *DB, account protocol.AccountID, to pgx
 func Row[T any](ctx context.Context, db *DB, account protocol.AccountID, to pgx.RowToFunc[T], sql string, args ...any) (T, error) {
 	found, err := Rows(ctx, db, account, to, sql, args...)
 	if err == nil && len(found) == 0 {
-		err = Classify(pgx.ErrNoRows)
+		err = NotFound()
 	}
 	if err != nil {
 		var none T

@@ -87,6 +87,9 @@ func Classify(err error) error {
 	return err
 }
 
+// NotFound returns the error of a statement that found no row, for a caller that reads several rows and misses one.
+func NotFound() error { return Classify(pgx.ErrNoRows) }
+
 func classifyState(pg *pgconn.PgError, err error) error {
 	code, ok := sqlStates[pg.Code]
 	if !ok {

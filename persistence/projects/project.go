@@ -57,7 +57,7 @@ func CheckActive(project *protocol.Project) error {
 	case protocol.ProjectActive:
 		return nil
 	case protocol.ProjectDeleted:
-		return pg.Classify(pgx.ErrNoRows)
+		return pg.NotFound()
 	default:
 		return protocol.Conflict(protocol.CodeConflict, project, "The project is archived, so it is read-only.")
 	}

@@ -4,15 +4,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// What a start does. Everything in this file is pure: a start by itself, a start in a group and a start from a queue read
+// What a start does. Everything in this file is pure: it runs no statement. A start by itself, a start in a group and a start from a queue read
 // the facts with their own statements, and decide here.
 
 // startFacts holds what a start depends on, read under the locks of its conversation and its account.
@@ -139,7 +137,7 @@ func (f *startFacts) checkConversation(start *turnlog.Start) error {
 	c := &f.conversation
 	switch {
 	case start.ConversationID != nil && !c.found, start.ConversationID == nil && start.ProjectID != nil && f.project.id == nil:
-		return pg.Classify(pgx.ErrNoRows)
+		return pg.NotFound()
 	case start.ConversationID == nil:
 		return nil // the handler has checked what it will be
 	case start.ProjectID != nil && (c.project == nil || *c.project != *start.ProjectID):
@@ -231,7 +229,7 @@ func (p *turnPlan) chooseSibling(start *turnlog.Start, point *siblingPoint) erro
 	case start.ConversationID == nil:
 		return protocol.Invalid("body.branch", "needs the conversation of its message")
 	case point == nil:
-		return pg.Classify(pgx.ErrNoRows)
+		return pg.NotFound()
 	}
 	if err := point.CheckMode(start.Branch.Mode, "body.branch"); err != nil {
 		return err

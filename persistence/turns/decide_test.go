@@ -49,6 +49,8 @@ func TestEveryRuleOfAStart(t *testing.T) {
 			id := protocol.NewProjectID()
 			s.ConversationID, s.ProjectID, f.conversation = nil, &id, startConversation{}
 		}, 0, protocol.CodeNotFound, nil},
+		"temporary, of one that is":     {func(s *turnlog.Start, f *startFacts) { s.Temporary, f.conversation.temporary = true, true }, startsTurn, "", nil},
+		"temporary, of one that is not": {func(s *turnlog.Start, _ *startFacts) { s.Temporary = true }, 0, protocol.CodeInvalid, nil},
 		"the project is archived":       {func(_ *turnlog.Start, f *startFacts) { f.project.state = &archived }, showsProject, "", nil},
 		"archived while a turn is live": {busy(protocol.BusyQueue, func(_ *turnlog.Start, f *startFacts) { f.project.state = &archived }), showsProject, "", nil},
 

@@ -132,7 +132,7 @@ func (t *Store) History(ctx context.Context, account protocol.AccountID, convers
 		found, err = read(0)
 		slices.Reverse(found)
 		if err == nil && len(found) == 0 {
-			err = pg.Classify(pgx.ErrNoRows)
+			err = pg.NotFound()
 		}
 	}
 	if err != nil {
@@ -187,7 +187,7 @@ func (t *Store) Instructions(ctx context.Context, s *turnlog.Spec) (*turnlog.Ins
 	found, err := pg.Row(ctx, t.db, s.AccountID, pgx.RowToStructByPos[struct{ Project, Account *string }], instructionsSQL,
 		s.AccountID, s.ProjectID, s.InstructionsVersion, s.AccountInstructions)
 	if err == nil && (found.Project == nil && s.InstructionsVersion > 0 || found.Account == nil && s.AccountInstructions > 0) {
-		err = pg.Classify(pgx.ErrNoRows)
+		err = pg.NotFound()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the instructions of a turn: %w", err)
