@@ -87,7 +87,7 @@ const (
 	// An import that is open would write until its rows are gone.
 	cancelImportsSQL = `
 	update imports set state = 'cancelled', finished_at = now()
-	where account_id = $1 and state in ('receiving', 'queued', 'running')`
+	where account_id = $1 and ` + open.Imports
 	// The report counts the passkeys, which end at once, as it counts the rows that are deleted later.
 	insertSQL = `
 	with gone as (delete from passkeys where account_id = @account returning 1)

@@ -5,9 +5,8 @@ import "context"
 // Sweep continues what was left unfinished.
 func (s *Store) Sweep(ctx context.Context) error { return s.sweep(ctx) }
 
-// The statements that change the state of an import, and the condition of an open one.
+// The statements that change the state of an import.
 const (
-	OpenImports        = openImports
 	CancelSQL          = cancelImportSQL
 	ReceivedSQL        = receivedSQL
 	ReceiveFailedSQL   = receiveFailedSQL

@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/files"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -42,18 +43,16 @@ func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, stored *files.Stor
 const importColumns = `import_id, state, source, size, read_bytes, imported, updated, skipped, messages, projects, files, artifacts, report, failure, created_at, finished_at`
 
 const (
-	// openImports selects imports that have not ended; a test compares it with protocol.ImportStates.
-	openImports    = `state in ('receiving', 'queued', 'running')`
 	getImportSQL   = `select ` + importColumns + ` from imports where account_id = @account and import_id = @import`
 	listImportsSQL = `
 	select ` + importColumns + ` from imports
 	where account_id = @account and import_id < @after
 	order by import_id desc
 	limit @limit`
-	openImportSQL    = `select ` + importColumns + ` from imports where account_id = @account and ` + openImports
+	openImportSQL    = `select ` + importColumns + ` from imports where account_id = @account and ` + open.Imports
 	dailyBytesSQL    = `select coalesce(sum(size), 0)::bigint, coalesce(min(created_at), now()) from imports where account_id = @account and created_at > now() - interval '24 hours'`
 	insertImportSQL  = `insert into imports (account_id, import_id) values (@account, @import)`
-	cancelImportSQL  = `update imports set state = 'cancelled', finished_at = now() where account_id = @account and import_id = @import and ` + openImports
+	cancelImportSQL  = `update imports set state = 'cancelled', finished_at = now() where account_id = @account and import_id = @import and ` + open.Imports
 	openImportsIndex = "imports_open"
 )
 

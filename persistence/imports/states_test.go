@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -116,12 +115,5 @@ func TestTheListOfStatementsIsComplete(t *testing.T) {
 	}
 	if found != want {
 		t.Errorf("%d statements set the state of an import, want %d: name the new one in stateUpdates", found, want)
-	}
-}
-
-func TestOpenImportsAreThoseOfTheTableOfStates(t *testing.T) {
-	open := slices.DeleteFunc(slices.Clone(protocol.ImportStates), protocol.ImportState.Terminal)
-	if want := pgtest.InStates(open); imports.OpenImports != want {
-		t.Errorf("open imports are selected by %q, want %q", imports.OpenImports, want)
 	}
 }

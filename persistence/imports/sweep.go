@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -30,7 +31,7 @@ func (s *Store) SweepJob() jobs.Job {
 const (
 	abandonedSQL = `
 	select account_id, import_id, state from imports
-	where (` + openImports + ` or stored) and active_at < now() - $1::interval
+	where (` + open.Imports + ` or stored) and active_at < now() - $1::interval
 	order by active_at
 	limit $2`
 	abandonedUploadSQL = `

@@ -11,7 +11,8 @@ import (
 )
 
 // appendOneSQL stores the append of one turn. It is the fence: owner, epoch and next sequence of the turn must be those of
-// the append. The insert selects from the update: if no row was updated, none is inserted.
+// the append. The insert selects from the update: if no row was updated, none is inserted. The generated column terminal is
+// true where open.Turns is false; the row is found by its key, so the condition need not be that of an index.
 const appendOneSQL = `
 with moved as (
     update turns set next_sequence = $6 + 1, state = $8, accepting = $9

@@ -7,6 +7,8 @@ package open
 const (
 	Turns       = `state not in ('completed', 'cancelled', 'failed', 'incomplete')`
 	Tasks       = `state in ('queued', 'running', 'cancelling')`
+	BusyTasks   = `state in ('running', 'cancelling')` // those that a node works on
+	Imports     = `state in ('receiving', 'queued', 'running')`
 	Uploads     = `state in ('pending', 'receiving', 'scanning')`
 	BusyUploads = `state in ('receiving', 'scanning')` // those that a node works on
 	FollowUps   = `state in ('queued', 'held')`        // neither started nor cancelled

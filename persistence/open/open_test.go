@@ -19,6 +19,8 @@ func TestWhatHasNotEndedIsThatOfTheTablesOfStates(t *testing.T) {
 	for condition, want := range map[string]string{
 		open.Turns:       strings.Replace(pgtest.InStates(ended), " in ", " not in ", 1),
 		open.Tasks:       pgtest.InStates(without(protocol.ResearchStates, protocol.ResearchState.Terminal)),
+		open.BusyTasks:   pgtest.InStates(without(protocol.ResearchStates, func(s protocol.ResearchState) bool { return s.Terminal() || s == protocol.ResearchQueued })),
+		open.Imports:     pgtest.InStates(without(protocol.ImportStates, protocol.ImportState.Terminal)),
 		open.Uploads:     pgtest.InStates(without(protocol.UploadStates, protocol.UploadState.Terminal)),
 		open.BusyUploads: pgtest.InStates(without(protocol.UploadStates, func(s protocol.UploadState) bool { return s.Terminal() || s == protocol.UploadPending })),
 		open.FollowUps:   pgtest.InStates(without(protocol.FollowUpStates, protocol.FollowUpState.Terminal)),

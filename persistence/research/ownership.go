@@ -23,7 +23,7 @@ var (
 	claimDueSQL = `
 	with recursive orphans as (
 		select t.account_id, t.task_id from research_tasks t
-		where t.state in ('running', 'cancelling') and not t.hidden and ` + unowned + ` limit $2 for update of t skip locked
+		where t.` + open.BusyTasks + ` and not t.hidden and ` + unowned + ` limit $2 for update of t skip locked
 	), accounts as (
 		(select account_id from research_tasks where state = 'queued' and $3 > 0 and pg_try_advisory_xact_lock(758193046) order by account_id limit 1)
 		union all
@@ -33,7 +33,7 @@ var (
 		select w.account_id, w.task_id from accounts a
 		cross join lateral (
 			select count(*) as n from research_tasks t
-			where t.account_id = a.account_id and not t.hidden and (t.state in ('running', 'cancelling') or t.state = 'queued' and not ` + unowned + `)) running
+			where t.account_id = a.account_id and not t.hidden and (t.` + open.BusyTasks + ` or t.state = 'queued' and not ` + unowned + `)) running
 		cross join lateral (
 			select t.account_id, t.task_id, t.created_at from research_tasks t
 			where t.account_id = a.account_id and t.state = 'queued' and not t.hidden and ` + unowned + `
