@@ -32,6 +32,7 @@ const (
 	MaxResearchRunning  = 3    // tasks of an account that run at the same time
 	MaxResearchWaiting  = 100  // tasks of an account that have not ended
 	MaxResearchPlan     = 24   // questions of a plan
+	MaxResearchStep     = 400  // characters of a question of a plan
 	MaxResearchInputs   = 10   // inputs of a user that wait to be applied
 )
 

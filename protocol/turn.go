@@ -1,6 +1,11 @@
 package protocol
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Profile selects how an answer is produced. Clients name only profiles; the service maps each profile to a model.
 type Profile string
@@ -37,6 +42,7 @@ type ProfileAbilities struct {
 const (
 	MaxInputRunes     = 100_000 // in one user message
 	MaxSteeringRunes  = 16_000  // in one steering input
+	MaxInputItems     = 32      // texts and files of one input
 	MaxPendingInputs  = 10      // pending steering inputs of one turn
 	MaxTurnInputs     = 100     // steering inputs that one turn accepts
 	MaxFollowUps      = 50      // queued or held follow-ups of one conversation
@@ -130,4 +136,29 @@ type IdempotencyKey struct {
 	Method, Path, Key string
 	BodyHash          [32]byte
 	Streamed          bool // BodyHash is known only when the handler has read the body
+}
+
+// JoinTexts returns the texts of an input as one, with an empty line between them. Files have none.
+func JoinTexts(items []InputItem) string {
+	var texts []string
+	for _, item := range items {
+		if item.Type != "file" {
+			texts = append(texts, item.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// CheckSteering returns why an input cannot steer a turn or a research task: it has files, no text, or a text that is too long.
+// The text stays as the user wrote it.
+func CheckSteering(text string, files int) error {
+	switch {
+	case files > 0:
+		return Invalid("body.input", "must not contain files when it steers")
+	case strings.TrimSpace(text) == "":
+		return Invalid("body.input", "must contain text")
+	case utf8.RuneCountInString(text) > MaxSteeringRunes:
+		return Invalid("body.input", fmt.Sprintf("must have at most %d characters when it steers", MaxSteeringRunes))
+	}
+	return nil
 }

@@ -70,7 +70,7 @@ func (o optionalMessageID) expected() *turnlog.ExpectedHead {
 // first byte. After that the client may disconnect; the turn continues.
 func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
 	ctx, account := r.Context(), exchange.CallerOf(r.Context()).AccountID
-	text, attachments, err := readInput(in.Body.Input, protocol.MaxInputRunes)
+	text, attachments, err := readInput(in.Body.Input)
 	if err != nil {
 		return err
 	}

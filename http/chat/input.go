@@ -10,11 +10,9 @@ import (
 )
 
 // readInput joins the texts of an input, and lists its files, each once.
-func readInput(items []protocol.InputItem, limit int) (text string, attachments []protocol.FileID, err error) {
-	var texts []string
+func readInput(items []protocol.InputItem) (text string, attachments []protocol.FileID, err error) {
 	for _, item := range items {
 		if item.Type != "file" {
-			texts = append(texts, item.Text)
 			continue
 		}
 		if item.FileID == nil {
@@ -25,8 +23,8 @@ func readInput(items []protocol.InputItem, limit int) (text string, attachments 
 	if attachments, err = onceEach("body.input", attachments); err != nil {
 		return "", nil, err
 	}
-	text = strings.Join(texts, "\n\n")
-	if utf8.RuneCountInString(text) > limit {
+	text = protocol.JoinTexts(items)
+	if utf8.RuneCountInString(text) > protocol.MaxInputRunes {
 		return "", nil, protocol.Invalid("body.input", "is too long")
 	}
 	if strings.TrimSpace(text) == "" {

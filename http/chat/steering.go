@@ -111,14 +111,12 @@ func (b *steeringRequest) command() (*machine.Command, error) {
 	if strings.TrimSpace(b.ClientSteeringID) == "" {
 		return nil, protocol.Invalid("body.client_steering_id", "is required")
 	}
-	text, attachments, err := readInput(b.Input, protocol.MaxSteeringRunes)
-	switch {
-	case err != nil:
+	text, attachments, err := readInput(b.Input)
+	if err == nil {
+		err = protocol.CheckSteering(text, len(attachments))
+	}
+	if err != nil {
 		return nil, err
-	case len(attachments) > 0:
-		return nil, protocol.Invalid("body.input", "must not contain files")
-	case text == "":
-		return nil, protocol.Invalid("body.input", "must contain text")
 	}
 	return turn.InputCommand(b.ClientSteeringID, text, b.Delivery), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -56,8 +57,8 @@ func (b *taskSteeringRequest) command() (*researchlog.Steering, error) {
 		command.Text = text
 	case protocol.ResearchPlan:
 		for _, text := range b.Add {
-			if text = strings.TrimSpace(foreign.Clean(text)); text == "" || utf8.RuneCountInString(text) > 400 {
-				return nil, protocol.Invalid("body.add", "must have questions of 1 to 400 characters")
+			if text = strings.TrimSpace(foreign.Clean(text)); text == "" || utf8.RuneCountInString(text) > protocol.MaxResearchStep {
+				return nil, protocol.Invalid("body.add", fmt.Sprintf("must have questions of 1 to %d characters", protocol.MaxResearchStep))
 			}
 			command.Add = append(command.Add, text)
 		}
@@ -79,21 +80,15 @@ func inputText(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		var items []protocol.InputItem
-		if err := json.Unmarshal(raw, &items); err != nil || len(items) > 32 {
-			return "", protocol.Invalid("body.input", "must be a text, or a list of at most 32 texts")
+		if err := json.Unmarshal(raw, &items); err != nil || len(items) > protocol.MaxInputItems {
+			return "", protocol.Invalid("body.input", fmt.Sprintf("must be a text, or a list of at most %d texts", protocol.MaxInputItems))
 		}
-		parts := make([]string, len(items))
-		for i, item := range items {
+		for _, item := range items {
 			if item.Type != "text" {
 				return "", protocol.Invalid("body.input", "must contain texts only")
 			}
-			parts[i] = item.Text
 		}
-		text = strings.Join(parts, "\n\n")
+		text = protocol.JoinTexts(items)
 	}
-	text = strings.TrimSpace(foreign.Clean(text))
-	if text == "" || utf8.RuneCountInString(text) > protocol.MaxSteeringRunes {
-		return "", protocol.Invalid("body.input", "must have 1 to 16,000 characters")
-	}
-	return text, nil
+	return text, protocol.CheckSteering(text, 0)
 }

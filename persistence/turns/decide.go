@@ -2,7 +2,6 @@ package turns
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
@@ -10,8 +9,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// What a start does. Everything in this file is pure: it runs no statement. A start by itself, a start in a group and a start from a queue read
-// the facts with their own statements, and decide here.
+// What a start does. Everything in this file is pure: it runs no statement. A start by itself, a start in a group and a start
+// from a queue read the facts with their own statements, and decide here.
 
 // startFacts holds what a start depends on, read under the locks of its conversation and its account.
 type startFacts struct {
@@ -165,10 +164,9 @@ func decideBusy(start *turnlog.Start, f *startFacts) (action, error) {
 		return 0, noInput()
 	case start.IfBusy == protocol.BusyQueue:
 		return queuesInput, nil
-	case len(start.Attachments) > 0:
-		return 0, protocol.Invalid("body.input", "must not contain files to steer a turn")
-	case utf8.RuneCountInString(start.Input) > protocol.MaxSteeringRunes:
-		return 0, protocol.Invalid("body.input", "is too long to steer a turn")
+	}
+	if err := protocol.CheckSteering(start.Input, len(start.Attachments)); err != nil {
+		return 0, err
 	}
 	return steersTurn, nil
 }

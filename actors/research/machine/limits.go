@@ -32,11 +32,11 @@ const (
 )
 
 const (
-	maxSectionQuotes = 24     // that one section is written from
-	maxQuestion      = 400    // characters of a question of the plan
-	maxSection       = 20_000 // bytes
-	maxTitle         = 120    // characters of the title of a report
-	maxConflicts     = 12     // that a report names
+	maxSectionQuotes = 24                       // that one section is written from
+	maxQuestion      = protocol.MaxResearchStep // characters of a question of the plan
+	maxSection       = 20_000                   // bytes
+	maxTitle         = 120                      // characters of the title of a report
+	maxConflicts     = 12                       // that a report names
 )
 
 // gatherShare is the part of the budget of tokens that may be spent before the report is written, in percent.
