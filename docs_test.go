@@ -49,7 +49,7 @@ func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 			}
 		}
 	}
-	if len(walks) != 5 {
+	if len(walks) != 6 {
 		t.Errorf("%d walkthroughs were found", len(walks))
 	}
 	if len(files) == 0 || len(files) > walkFiles || lines > walkLines {
