@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -185,8 +184,5 @@ func takeFlow[T any](ctx context.Context, db *pg.DB, sql string, hash []byte) (f
 		flow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
 		return err
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, &protocol.Error{Code: protocol.CodeNotFound, Detail: pg.NotFoundDetail, Err: err}
-	}
-	return flow, err
+	return flow, pg.Classify(err)
 }

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,7 +93,7 @@ func (s *Passkeys) AddPasskey(ctx context.Context, account protocol.AccountID, p
 // ErrTooManyPasskeys returns the error for one passkey more than MaxPasskeys.
 func ErrTooManyPasskeys() error {
 	current := map[string]int{"limit": MaxPasskeys, "used": MaxPasskeys}
-	return protocol.Conflict(protocol.CodeConflict, current, "The account has 20 passkeys, which is the limit. Remove one first.")
+	return protocol.Conflict(protocol.CodeConflict, current, fmt.Sprintf("The account has %d passkeys, which is the limit. Remove one first.", MaxPasskeys))
 }
 
 const (

@@ -11,7 +11,7 @@ func (f *startFacts) checkLimits(maxLive int) error {
 		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "The account has %d live turns, which is the limit. Ten turns that wait for an approval count as one.", f.liveTurns)
 	}
 	if !f.ownerAlive {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node is not accepting new turns", RetryAfter: pg.RetrySeconds}
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is not accepting new turns.", RetryAfter: pg.RetrySeconds}
 	}
 	return nil
 }
