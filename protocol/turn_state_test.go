@@ -44,6 +44,8 @@ func nextOf[S, T ~string](table []Transition[S, T]) func(S, T) (S, bool) {
 func machines() []machine {
 	projects := machineOf("project", ProjectActive, ProjectStates, ProjectTransitions, func(ProjectState) bool { return false }, NextProjectState)
 	projects.erased = string(ProjectDeleted)
+	accounts := machineOf("account", AccountActive, AccountStates, AccountTransitions, func(AccountState) bool { return false }, nextOf(AccountTransitions))
+	accounts.erased = string(AccountErasing)
 	return []machine{
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
@@ -57,6 +59,8 @@ func machines() []machine {
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
 		machineOf("file text", TextPending, TextStates, TextTransitions, func(s TextState) bool { return s != TextPending }, nextOf(TextTransitions)),
 		projects,
+		accounts,
+		machineOf("node", NodeRunning, NodeStates, NodeTransitions, func(s NodeState) bool { return s == NodeDead }, nextOf(NodeTransitions)),
 	}
 }
 
@@ -179,7 +183,7 @@ func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
 	page.WriteString("# States\n\n" +
 		"`go test ./protocol -update` prints this page from the tables of transitions in `protocol`, and a test compares the two.\n" +
 		"A transition that is not in a table is refused. The CHECK constraints of the schema allow the same states;\n" +
-		"those of questions and of sources have no column.\n")
+		"those of questions and of sources have no column, and those of accounts and nodes follow from times and flags.\n")
 	for _, m := range machines() {
 		m.print(&page)
 	}

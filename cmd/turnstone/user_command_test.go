@@ -112,7 +112,7 @@ func TestUserListPrintsAllAccountsInPages(t *testing.T) {
 	}
 	out, more = s.user(0, "list", "--limit", "1", "--after", ada.String(), "--json")
 	var listed accounts.Listed
-	if err := json.Unmarshal([]byte(out), &listed); err != nil || listed.AccountID != bob || listed.State != accounts.StateDisabled || listed.LastActiveAt != nil {
+	if err := json.Unmarshal([]byte(out), &listed); err != nil || listed.AccountID != bob || listed.State != protocol.AccountDisabled || listed.LastActiveAt != nil {
 		t.Errorf("%s, %v", out, err)
 	}
 	if !strings.Contains(more, "--after "+bob.String()) {
@@ -155,7 +155,7 @@ func TestUserShowHasCountsAndNothingThatTheUserWrote(t *testing.T) {
 			t.Fatal(err)
 		}
 		has := shown.Has
-		if shown.AccountID != w.Account || shown.State != accounts.StateActive || len(shown.Identities) != 1 || has.Conversations != 1 || has.Messages != 2 ||
+		if shown.AccountID != w.Account || shown.State != protocol.AccountActive || len(shown.Identities) != 1 || has.Conversations != 1 || has.Messages != 2 ||
 			has.Projects != 1 || has.Shares != 0 || has.Imports != 0 || has.LiveTurns != 0 || has.Usage.Turns != 1 {
 			t.Errorf("%s: %s", name, out)
 		}

@@ -13,34 +13,24 @@ import (
 
 // Listed is an account as operators see it in a list.
 type Listed struct {
-	AccountID    protocol.AccountID `json:"account_id"`
-	Email        string             `json:"email"` // empty: the account is being erased
-	State        State              `json:"state" db:"-"`
-	CreatedAt    time.Time          `json:"created_at"`
-	LastActiveAt *time.Time         `json:"last_active_at"` // of its sessions that are still stored; null: none
-	DisabledAt   *time.Time         `json:"disabled_at"`
-	ErasingAt    *time.Time         `json:"-"`
+	AccountID    protocol.AccountID    `json:"account_id"`
+	Email        string                `json:"email"` // empty: the account is being erased
+	State        protocol.AccountState `json:"state" db:"-"`
+	CreatedAt    time.Time             `json:"created_at"`
+	LastActiveAt *time.Time            `json:"last_active_at"` // of its sessions that are still stored; null: none
+	DisabledAt   *time.Time            `json:"disabled_at"`
+	ErasingAt    *time.Time            `json:"-"`
 }
 
-// State says whether an account can sign in.
-type State string
-
-// The states of an account.
-const (
-	StateActive   State = "active"
-	StateDisabled State = "disabled"
-	StateErasing  State = "erasing" // its rows are being deleted
-)
-
 // stateOf returns the state of an account. An account that is being erased is disabled, too.
-func stateOf(disabled, erasing *time.Time) State {
+func stateOf(disabled, erasing *time.Time) protocol.AccountState {
 	switch {
 	case erasing != nil:
-		return StateErasing
+		return protocol.AccountErasing
 	case disabled != nil:
-		return StateDisabled
+		return protocol.AccountDisabled
 	default:
-		return StateActive
+		return protocol.AccountActive
 	}
 }
 

@@ -87,7 +87,7 @@ func Erase(ctx context.Context, db *persistence.Stores, name, confirm string) (i
 	switch {
 	case err != nil:
 		return id, err
-	case profile.State == accounts.StateErasing:
+	case profile.State == protocol.AccountErasing:
 		return id, protocol.Errorf(protocol.CodeConflict, "the account %s is already being erased", account)
 	case profile.Email == "" && confirm != account.String():
 		return id, protocol.Invalid("confirm", "must be the identifier of the account, which has no email address, so nothing was erased")
