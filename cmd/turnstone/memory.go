@@ -4,12 +4,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 // memoryShare is the share of the container's memory limit that the Go runtime uses as its soft memory limit. Above the
@@ -60,62 +57,4 @@ func limitFiles(root, self string) []string {
 		}
 	}
 	return files
-}
-
-const (
-	// heapFloor is the least number of bytes that the heap may grow by between two collections. By default Go collects when the heap
-	// has doubled; a node whose live heap is 12 MB would collect several times a second under load.
-	heapFloor = 64 << 20
-	// heapFloorShare is the largest share of the soft memory limit that the floor may take.
-	heapFloorShare = 0.1
-
-	defaultGrowth = 100 // percent, the default of Go
-)
-
-// keepHeapFloor lets the heap grow by at least heapFloor between two collections, and by defaultGrowth percent if that is more. It
-// returns at once: the percentage is adjusted after each collection, until the returned function is called. If the operator sets GOGC,
-// that value applies instead.
-func keepHeapFloor(environment map[string]string) (stop func()) {
-	if environment["GOGC"] != "" {
-		return func() {}
-	}
-	floor := uint64(heapFloor)
-	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
-		floor = min(floor, uint64(heapFloorShare*float64(limit)))
-	}
-	growth := defaultGrowth
-	var stopped atomic.Bool
-	afterEachCollection(func() bool {
-		if stopped.Load() {
-			return false
-		}
-		if wanted := heapGrowth(liveHeap(), floor); wanted != growth {
-			growth = wanted
-			debug.SetGCPercent(growth)
-		}
-		return true
-	})
-	return func() { stopped.Store(true) }
-}
-
-// heapGrowth returns the percentage by which a live heap may grow.
-func heapGrowth(live, floor uint64) int {
-	const step = 25 // a change of the percentage stops the process briefly, so small changes are not made
-	percent := 100 * floor / max(live, 1<<20)
-	return max(defaultGrowth, int(percent/step*step))
-}
-
-// liveHeap returns the bytes that the last collection found in use.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}
-
-// afterEachCollection calls do now and after each collection, one call at a time, until it returns false.
-func afterEachCollection(do func() bool) {
-	type sentinel struct{ next *byte }
-	if do() {
-		runtime.SetFinalizer(&sentinel{new(byte)}, func(*sentinel) { afterEachCollection(do) })
-	}
 }

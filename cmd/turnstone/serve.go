@@ -45,7 +45,6 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	keepHeapFloor(p.environment)
 	s, err := startService(ctx, &config, own, p.environment, log)
 	if err != nil {
 		return errors.Join(err, sockets.Close(ctx))
