@@ -101,7 +101,7 @@ func TestCrash(t *testing.T) {
 		}
 	}
 	if *crashFor > 0 { // make test does not wait for them
-		a.checkInterruptedImports()
+		a.checkInterruptedJobs()
 	}
 	a.checkCommits()
 	if *crashOnly == "" { // other runs are about single faults
@@ -523,8 +523,7 @@ func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
 const unfinishedSQL = `
 select (select count(*) from turns where not terminal) + (select count(*) from follow_ups where state = 'queued')
      + (select count(*) from conversations where live_turn_id is not null)
-     + (select count(*) from research_tasks where state in ('queued', 'running', 'cancelling'))
-     + (select count(*) from erasures where finished_at is null)`
+     + (select count(*) from research_tasks where state in ('queued', 'running', 'cancelling'))`
 
 // atRest waits until every turn has ended and the service has released its resources.
 func (a *run) atRest(since time.Time, victims []*accountState) (stored *snapshot, err error) {
