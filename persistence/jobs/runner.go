@@ -132,9 +132,9 @@ update river.river_job set
 where state = 'running' and attempted_by[cardinality(attempted_by)] ~ '^[0-9a-f-]{36}$'
   and attempted_by[cardinality(attempted_by)] not in (select node_id::text from nodes where not dead)`
 
-// rescueLost lets the jobs of nodes that were declared dead or have left run again, with the delays of jobRetries, until ctx ends. A dead node that still runs one is paused, and ends when it
-// learns that it is dead; jobs allow for that. One that left could not store the end of the job. Programs before this one have identifiers
-// of another form.
+// rescueLost lets the jobs of nodes that have ended run again, with the delays of jobRetries, until ctx ends. A node that was declared dead
+// and still runs a job was paused, and ends when it learns that it is dead; jobs allow for that. A node that has left runs none, but could
+// not store their ends. Programs before this one have identifiers of another form.
 func (j *Runner) rescueLost(ctx context.Context) {
 	for clock.Sleep(ctx, lostPoll) == nil {
 		tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())
