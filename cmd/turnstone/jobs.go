@@ -17,6 +17,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/operator"
+	"turnstone/persistence/usage"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -87,7 +88,8 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 		var used llm.Usage
 		text, used, err = modelinput.WriteTitle(ctx, s.metered, account, route, question, answer)
 		if used != (llm.Usage{}) {
-			if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
+			record := usage.Record{AccountID: account, ConversationID: conversation, Kind: usage.KindTitle, Model: route.Model, Usage: protocol.Usage(used)}
+			if err := s.db.Usage.Store(context.WithoutCancel(ctx), &record); err != nil { // also if the job has used up its time
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package conversations
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -301,4 +302,33 @@ func (s *Store) messageScanner(known *knownMessages) pgx.RowToFunc[messageWithDe
 		}
 		return m, err
 	}
+}
+
+const (
+	insertMessageSQL = `
+	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, created_at, sibling_index)
+	select @account, @message, b.conversation_id, b.branch_id, b.head_depth + 1, b.head_message_id, 'assistant', 'complete', @parts, @at,
+		(select coalesce(max(m.sibling_index) + 1, 0) from messages m
+		where m.account_id = @account and m.conversation_id = b.conversation_id and m.parent_message_id is not distinct from b.head_message_id)
+	from branches b where b.account_id = @account and b.branch_id = @branch`
+	moveHeadSQL = `
+	update branches set head_message_id = @message, head_depth = head_depth + 1 where account_id = @account and branch_id = @branch`
+	countMessageSQL = `
+	update conversations c set message_count = message_count + 1, last_activity_at = @at
+	from branches b
+	where b.account_id = @account and b.branch_id = @branch and c.account_id = @account and c.conversation_id = b.conversation_id`
+)
+
+// AppendMessage adds the statements to batch that store a complete message of the assistant as the new head of a branch. The caller has
+// locked the conversation. Messages of turns are stored by package turns.
+func AppendMessage(batch *pgx.Batch, account protocol.AccountID, branch protocol.BranchID, id protocol.MessageID, parts []protocol.Part, at time.Time) error {
+	text, err := pg.JSONText(parts)
+	if err != nil {
+		return err
+	}
+	args := pgx.NamedArgs{"account": account, "branch": branch, "message": id, "parts": text, "at": at}
+	for _, sql := range []string{insertMessageSQL, moveHeadSQL, countMessageSQL} {
+		batch.Queue(sql, args)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/usage"
 	"turnstone/protocol"
 	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
@@ -38,9 +39,6 @@ const (
 	insert into research_sources (account_id, task_id, ordinal, body)
 	select @account, @task, s.ordinal, s.body::json from unnest(@ordinals::int[], @sources::text[]) as s (ordinal, body)
 	on conflict (account_id, task_id, ordinal) do update set body = excluded.body`
-	insertUsageSQL = `
-	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, usage, occurred_at)
-	values (@account, @usage_id, 'server', 'research', 1, 'task', @conversation, @usage, @at)`
 )
 
 // Append stores a batch, with the report and the held follow-ups that it ends with, in one transaction. A repeat of a stored batch succeeds without an
@@ -81,7 +79,12 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 			batch.Queue(storeSourcesSQL, args)
 		}
 		if b.Task.State.Terminal() && b.Task.Spent.Tokens > 0 {
-			batch.Queue(insertUsageSQL, args)
+			err := usage.Queue(batch, &usage.Record{
+				AccountID: b.AccountID, ConversationID: conversation, Kind: usage.KindResearch, Usage: b.Usage, At: b.At,
+			})
+			if err != nil {
+				return err
+			}
 		}
 		queues.AppendReturned(batch, b.AccountID, conversation, b.At, b.Returned)
 		if err := tx.Run(ctx, batch); err != nil {
@@ -122,23 +125,10 @@ func appendArgs(b *researchlog.Append) (pgx.NamedArgs, error) {
 		"first_entry": b.FirstEntry, "entries": len(b.Entries), "progress": slices.ContainsFunc(b.Entries, progress), "bodies": bodies, "ordinals": ordinals, "sources": sources,
 		"state": string(b.Task.State), "body": body, "version": b.Task.Version, "ended": b.Task.State.Terminal(),
 		"rests": b.Task.State.Terminal() || b.Task.State == protocol.ResearchQueued, "at": b.At,
-		"usage_id": protocol.NewUsageID(), "usage": b.Usage,
 	}, nil
 }
 
 func progress(e researchlog.Entry) bool { return e.Kind != researchlog.EntryAdopt }
-
-const (
-	insertMessageSQL = `
-	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, created_at, sibling_index)
-	select @account, @message, b.conversation_id, b.branch_id, b.head_depth + 1, b.head_message_id, 'assistant', 'complete', @parts, @at,
-		(select coalesce(max(m.sibling_index) + 1, 0) from messages m
-		where m.account_id = @account and m.conversation_id = b.conversation_id and m.parent_message_id is not distinct from b.head_message_id)
-	from branches b where b.account_id = @account and b.branch_id = @branch`
-	moveHeadSQL    = `update branches set head_message_id = @message, head_depth = head_depth + 1 where account_id = @account and branch_id = @branch`
-	noteMessageSQL = `
-	update conversations set message_count = message_count + 1, last_activity_at = @at where account_id = @account and conversation_id = @conversation`
-)
 
 // report stores the report of a task as an artifact, and the message with it as the new head of the active branch.
 func (s *Store) report(ctx context.Context, tx *pg.Tx, b *researchlog.Append, locked *conversations.LockedConversation) error {
@@ -153,16 +143,9 @@ func (s *Store) report(ctx context.Context, tx *pg.Tx, b *researchlog.Append, lo
 	if err != nil {
 		return err
 	}
-	parts, err := pg.JSONText(reportParts(b.Report, artifact))
-	if err != nil {
-		return err
-	}
-	args := pgx.NamedArgs{
-		"account": b.AccountID, "message": b.Report.MessageID, "conversation": b.Task.ConversationID, "branch": locked.ActiveBranchID, "parts": parts, "at": b.At,
-	}
 	batch := &pgx.Batch{}
-	for _, sql := range []string{insertMessageSQL, moveHeadSQL, noteMessageSQL} {
-		batch.Queue(sql, args)
+	if err := conversations.AppendMessage(batch, b.AccountID, locked.ActiveBranchID, b.Report.MessageID, reportParts(b.Report, artifact), b.At); err != nil {
+		return err
 	}
 	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("storing the message of a report: %w", err)

@@ -12,6 +12,7 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/usage"
 	"turnstone/protocol"
 	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
@@ -206,14 +207,11 @@ insert into turn_replays (account_id, turn_id, last_sequence, raw_bytes, frames,
 values (@account, @turn, @last, @raw_bytes, @replay, @block_ends, @block_offsets)`
 	endMessageSQL = `
 update messages set status = @status, parts = @parts, usage = @usage,
-    model_id = coalesce(@model, model_id), profile = coalesce(@profile, profile)
+    model_id = coalesce(nullif(@model, ''), model_id), profile = coalesce(nullif(@profile, ''), profile)
 where account_id = @account and message_id = @answer`
 	freeConversationSQL = `
 update conversations set live_turn_id = null, last_activity_at = @at
 where account_id = @account and conversation_id = @conversation`
-	insertTurnUsageSQL = `
-insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, model_id, usage, occurred_at)
-values (@account, @usage_id, 'server', 'turn', 1, 'turn', @conversation, @turn, @profile, @model, @usage, @at)`
 	promotedSQL = `
 select follow_up_id, content, attachments, profile, tools
 from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued' and interrupts_turn_id = $3
@@ -222,7 +220,7 @@ order by position, follow_up_id limit 1`
 
 // queue adds the statements that end the turn itself.
 func (f *turnFinish) queue(batch *pgx.Batch) error {
-	usage, err := pg.JSONText(f.Usage)
+	used, err := pg.JSONText(f.Usage)
 	if err != nil {
 		return err
 	}
@@ -233,28 +231,26 @@ func (f *turnFinish) queue(batch *pgx.Batch) error {
 	args := pgx.NamedArgs{
 		"account": f.AccountID, "turn": f.TurnID, "conversation": f.Spec.ConversationID, "answer": f.Spec.AssistantMessageID,
 		"state": string(f.State), "first": f.First, "last": f.Last, "epoch": f.Epoch, "frames": f.Frames, "at": protocol.Millis(f.At),
-		"stop_reason": string(f.StopReason), "usage": usage, "error": f.Error, "raw_bytes": f.replay.rawBytes, "replay": f.replay.compressed,
+		"stop_reason": string(f.StopReason), "usage": used, "error": f.Error, "raw_bytes": f.replay.rawBytes, "replay": f.replay.compressed,
 		"block_ends": f.replay.ends, "block_offsets": f.replay.offsets,
-		"status": string(f.Status), "parts": parts, "model": nullable(f.ModelID), "profile": nullable(string(f.Spec.Routing.Profile)),
-		"usage_id": protocol.NewUsageID(),
+		"status": string(f.Status), "parts": parts, "model": f.ModelID, "profile": string(f.Spec.Routing.Profile),
 	}
 	batch.Queue(insertEventsSQL, args)
 	batch.Queue(endTurnSQL, args)
 	batch.Queue(insertReplaySQL, args)
 	batch.Queue(endMessageSQL, args)
 	batch.Queue(freeConversationSQL, args)
-	batch.Queue(insertTurnUsageSQL, args)
+	err = usage.Queue(batch, &usage.Record{
+		AccountID: f.AccountID, ConversationID: f.Spec.ConversationID, Kind: usage.KindTurn, TurnID: &f.TurnID,
+		Profile: string(f.Spec.Routing.Profile), Model: f.ModelID, Usage: f.Usage, At: f.At,
+	})
+	if err != nil {
+		return err
+	}
 	if !f.deleted {
 		f.queueFollowUps(batch)
 	}
 	return nil
-}
-
-func nullable(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // queueFollowUps stores returned steering inputs as held follow-ups. If this end stops the queue, it also cancels the

@@ -1,5 +1,6 @@
 // Package usage stores and sums usage records: those of turns and titles, and those that clients report, which are
-// shown and never counted. The records of turns are written by package turns, in the transaction that ends the turn.
+// shown and never counted. The packages turns and research store their records (Queue) in the transaction that ends a turn
+// or a task.
 package usage
 
 import (
@@ -51,22 +52,15 @@ func (s *Store) RecordUsage(ctx context.Context, account protocol.AccountID, id 
 	return record, err
 }
 
-const insertTitleUsageSQL = `
-	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, model_id, usage)
-	values (@account, @usage_id, 'server', 'title', 1, 'call', @conversation, @model, @usage)`
-
-// RecordTitleUsage stores the usage of the model call that generated a title. The record belongs to no turn: the turn
-// has its own record.
-func (s *Store) RecordTitleUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, model string, usage protocol.Usage) error {
-	text, err := pg.JSONText(usage)
-	if err != nil {
+// Store stores a record of the service.
+func (s *Store) Store(ctx context.Context, r *Record) error {
+	batch := &pgx.Batch{}
+	if err := Queue(batch, r); err != nil {
 		return err
 	}
-	_, err = s.db.Exec(ctx, account, insertTitleUsageSQL, pgx.NamedArgs{
-		"account": account, "usage_id": protocol.NewUsageID(), "conversation": id, "model": model, "usage": text,
-	})
+	err := s.db.InTx(ctx, r.AccountID, func(ctx context.Context, tx *pg.Tx) error { return tx.CommitWith(ctx, batch) })
 	if err != nil {
-		return fmt.Errorf("recording the usage of a title: %w", err)
+		return fmt.Errorf("storing a usage record of kind %s: %w", r.Kind, err)
 	}
 	return nil
 }
