@@ -1,9 +1,14 @@
 package modelinput
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"turnstone/actors/llm"
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/metering"
 	"turnstone/actors/routing"
@@ -25,5 +30,38 @@ func TestTitlesAreOneCleanLine(t *testing.T) {
 	}
 	if title, _, err := WriteTitle(t.Context(), &metering.Model{Model: llmtest.Answer(" \n")}, protocol.NewAccountID(), routing.Route{}, "question", ""); err == nil {
 		t.Errorf("an answer without text became the title %q", title)
+	}
+}
+
+func TestAModelThatDoesNotEndItsAnswerWritesNoTitle(t *testing.T) {
+	for name, play := range map[string]func(context.Context, func(llm.Chunk) error) error{
+		"it writes without end": func(_ context.Context, emit func(llm.Chunk) error) error {
+			for {
+				if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "again and "}); err != nil {
+					return err
+				}
+			}
+		},
+		"it hangs": func(ctx context.Context, emit func(llm.Chunk) error) error {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "A plan"}); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+				return play(ctx, emit)
+			}}
+			title, used, err := WriteTitle(t.Context(), &metering.Model{Model: model}, protocol.NewAccountID(), routing.Route{}, "question", "answer")
+			if title != "" || err == nil || used.OutputTokens == 0 {
+				t.Errorf("%s: the title %q, %v, with %+v", name, title, err, used)
+			}
+			if took := time.Since(began); took > titleTimeout || took < titleTimeout && !errors.Is(err, errEndless) {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+		})
 	}
 }

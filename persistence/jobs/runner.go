@@ -20,15 +20,17 @@ import (
 )
 
 const (
-	jobsAtOnce  = 4
-	longAtOnce  = 2
-	filesAtOnce = 2
-	mailsAtOnce = 2
-	jobTimeout  = time.Minute
-	jobPoll     = time.Second     // the queue is polled: LISTEN would need a connection of every node
-	jobRescue   = 3 * time.Minute // for a job whose node is not known to be dead
-	lostPoll    = 2 * time.Second
-	jobStopTime = 10 * time.Second // time for running jobs to end; then they are cancelled and run again elsewhere
+	jobsAtOnce   = 4
+	longAtOnce   = 2
+	filesAtOnce  = 2
+	mailsAtOnce  = 2
+	titlesAtOnce = 4
+	urgentAtOnce = 2
+	jobTimeout   = time.Minute
+	jobPoll      = time.Second     // the queue is polled: LISTEN would need a connection of every node
+	jobRescue    = 3 * time.Minute // for a job whose node is not known to be dead
+	lostPoll     = 2 * time.Second
+	jobStopTime  = 10 * time.Second // time for running jobs to end; then they are cancelled and run again elsewhere
 
 	retryFirst   = time.Second
 	retryLongest = 10 * time.Minute
@@ -43,6 +45,14 @@ const FileQueue = "files"
 
 // MailQueue is the queue of jobs that send mails. A mail server that responds slowly does not delay the other jobs.
 const MailQueue = "mail"
+
+// TitleQueue is the queue of jobs that ask a model for a title. A model that responds slowly, or the titles of very many new
+// conversations, do not delay the other jobs.
+const TitleQueue = "titles"
+
+// UrgentQueue is the queue of short jobs for which somebody waits. Purges of much content, and an object store that responds slowly, do
+// not delay them.
+const UrgentQueue = "urgent"
 
 // Runner runs queued jobs on this node. The nodes share the work. A job whose node has been declared dead runs again within
 // seconds.
@@ -101,7 +111,7 @@ func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe
 		ID: name, Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce},
-			MailQueue: {MaxWorkers: mailsAtOnce},
+			MailQueue: {MaxWorkers: mailsAtOnce}, TitleQueue: {MaxWorkers: titlesAtOnce}, UrgentQueue: {MaxWorkers: urgentAtOnce},
 		},
 		Logger:     jobLogger(db.Log),
 		Middleware: middleware,

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"turnstone/persistence"
+	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
@@ -64,6 +66,87 @@ func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
 	})
 	w.Database.Admin(t, `update river.river_job set scheduled_at = now(), state = 'available', attempt = 0, finalized_at = null where kind = 'expire'`)
 	changes.Await(t, "the responses are deleted", func() bool { return w.Count(`select count(*) from idempotency`) == 0 })
+}
+
+// More titles than a node asks for at once wait for a model that does not answer.
+func TestAModelThatDoesNotAnswerForTitlesDelaysNoOtherJob(t *testing.T) {
+	const titles = 24
+	w := storetest.NewWorld(t)
+	var last *storetest.Turn
+	for range titles {
+		last = w.Start(w.Request(nil, "hello"))
+		last.End(nil)
+	}
+	asked := make(chan struct{}, titles)
+	var changes clocktest.Changes
+	runner, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{
+		Observe: changes.Job,
+		Title: func(ctx context.Context, _ protocol.AccountID, _ protocol.ConversationID, _ protocol.TurnID) error {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	w.Must(err)
+	ending, end := context.WithCancel(context.Background())
+	end() // Close cancels the jobs at once
+	defer func() { _ = runner.Close(ending) }()
+	<-asked
+	live, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: last.Spec.ConversationID})
+	if err != nil || live != nil {
+		t.Fatal(live, err)
+	}
+	changes.Await(t, "the conversation is purged", func() bool {
+		return w.Count(`select count(*) from turns where conversation_id = '`+pg.UUIDText(last.Spec.ConversationID)+`'`) == 0
+	})
+	changes.Await(t, "the texts are indexed", func() bool { return w.Count(`select count(*) from search_pending`) == 0 })
+	if waiting := w.Count(`select count(*) from river.river_job where kind = 'title' and state = 'available'`); waiting < titles/2 {
+		t.Errorf("%d titles wait", waiting)
+	}
+}
+
+// urgentArgs is a short job.
+type urgentArgs struct{}
+
+func (urgentArgs) Kind() string { return "urgent" }
+
+func (urgentArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: jobs.UrgentQueue} }
+
+func TestSlowJobsDelayNoUrgentOne(t *testing.T) {
+	w := storetest.NewWorld(t)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error {
+		var failed error
+		for range 24 {
+			failed = errors.Join(failed, queue.Insert(ctx, tx, contentArgs{"slow"}))
+		}
+		return errors.Join(failed, queue.Insert(ctx, tx, urgentArgs{}))
+	}))
+	done, urgent := make(chan struct{}), make(chan struct{})
+	runner, err := jobs.Start(t.Context(), w.DB.DB, w.Node, nil,
+		jobs.New(func(context.Context, contentArgs) error { <-done; return nil }),
+		jobs.New(func(context.Context, urgentArgs) error { close(urgent); return nil }))
+	w.Must(err)
+	select {
+	case <-urgent:
+	case <-time.After(storetest.WaitLimit):
+		t.Error("the urgent job waits for the slow ones")
+	}
+	close(done)
+	w.Must(runner.Close(context.Background()))
+}
+
+func TestWhatSomebodyWaitsForIsUrgent(t *testing.T) {
+	w := storetest.NewWorld(t)
+	w.Must(w.DB.Operator.DisableAccount(t.Context(), w.Account, time.Now(), audit.Requester{}))
+	runner, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{})
+	w.Must(err)
+	storetest.Eventually(t, func() bool { return w.Count(`select count(*) from river.river_job where kind = 'index_search'`) > 0 })
+	w.Must(runner.Close(context.Background()))
+	if n := w.Count(`select count(*) from river.river_job where kind in ('index_search', 'disable_account') and queue <> 'urgent'`); n != 0 {
+		t.Errorf("%d urgent jobs wait behind slow ones", n)
+	}
 }
 
 // contentArgs is a job that reads a content.

@@ -37,7 +37,7 @@ func (DisableAccountArgs) Kind() string { return "disable_account" }
 
 // InsertOpts allows as many attempts as a purge has, because a disabled account must not keep using models.
 func (DisableAccountArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: maxDisableAttempts}
+	return river.InsertOpts{Queue: jobs.UrgentQueue, MaxAttempts: maxDisableAttempts}
 }
 
 const (

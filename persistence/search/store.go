@@ -3,6 +3,8 @@ package search
 import (
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
 )
@@ -29,6 +31,8 @@ const indexInterval = 5 * time.Second
 type indexArgs struct{}
 
 func (indexArgs) Kind() string { return "index_search" }
+
+func (indexArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: jobs.UrgentQueue} }
 
 // IndexJob returns the job that indexes pending texts.
 func (s *Store) IndexJob() jobs.Job {

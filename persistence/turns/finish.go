@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
@@ -298,14 +299,17 @@ func (TitleArgs) Kind() string { return "title" }
 
 // InsertOpts allows one job of a conversation at a time.
 func (TitleArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: maxTitleAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true}}
+	return river.InsertOpts{Queue: jobs.TitleQueue, MaxAttempts: maxTitleAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true}}
 }
 
-const maxTitleAttempts = 3
+const (
+	maxTitleAttempts = 3
+	titleTimeout     = 5 * time.Minute // of all routes of models together; each call of a model has a limit of its own
+)
 
 // TitleJob returns the job that calls title for a conversation whose first turn has ended.
 func TitleJob(title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error) jobs.Job {
-	return jobs.New(func(ctx context.Context, args TitleArgs) error {
+	return jobs.NewLong(titleTimeout, func(ctx context.Context, args TitleArgs) error {
 		return title(ctx, args.AccountID, args.ConversationID, args.TurnID)
 	})
 }
