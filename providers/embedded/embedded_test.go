@@ -166,7 +166,7 @@ func TestGuestSharesTheOwnersServerAndLeavesItRunning(t *testing.T) {
 	if err := redisGuest.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !redisOwner.ping(t.Context()) {
+	if !redisOwner.ready(t.Context()) {
 		t.Error("closing a guest stopped the Redis of the owner")
 	}
 }
@@ -297,8 +297,8 @@ func TestALongFolderGetsAShortSocket(t *testing.T) {
 	}
 	r := startRedis(t, dir)
 	t.Cleanup(func() { _ = os.RemoveAll(r.sockets) })
-	if len(r.socket()) > maxSocketPath {
-		t.Errorf("the socket's path has %d bytes", len(r.socket()))
+	if len(r.address()) > maxSocketPath {
+		t.Errorf("the socket's path has %d bytes", len(r.address()))
 	}
 	recorded, err := os.ReadFile(filepath.Join(dir, socketsFile))
 	if err != nil || strings.TrimSpace(string(recorded)) != r.sockets {
@@ -350,13 +350,13 @@ func TestRedisEvictsNothingAndCanBePausedAndRestarted(t *testing.T) {
 	if err := r.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if r.ping(t.Context()) {
+	if r.ready(t.Context()) {
 		t.Error("a paused Redis responds")
 	}
 	if err := r.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if !r.ping(t.Context()) {
+	if !r.ready(t.Context()) {
 		t.Error("a resumed Redis does not respond")
 	}
 	if err := r.Kill(); err != nil {
@@ -365,14 +365,14 @@ func TestRedisEvictsNothingAndCanBePausedAndRestarted(t *testing.T) {
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !r.ping(t.Context()) {
+	if !r.ready(t.Context()) {
 		t.Error("a killed Redis does not respond after Start")
 	}
 }
 
 func ask(t *testing.T, r *Redis, command string, lines int) string {
 	t.Helper()
-	connection, err := net.Dial("unix", r.socket())
+	connection, err := net.Dial("unix", r.address())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -35,11 +34,12 @@ const (
 	postgresSocket = ".s.PGSQL." + postgresPort
 	pidFile        = "postmaster.pid"
 
-	// startTimeout limits the start of a server. It includes the recovery of a crashed cluster.
-	startTimeout = 60 * time.Second
-	fastGrace    = 10 * time.Second // for SIGINT: sessions end, a checkpoint is written
-	quitGrace    = 5 * time.Second  // for SIGQUIT: immediate, with recovery at the next start
+	fastGrace = 10 * time.Second // for SIGINT: sessions end, a checkpoint is written
+	quitGrace = 5 * time.Second  // for SIGQUIT
 )
+
+// immediate ends the server without a checkpoint; the next start recovers from the log.
+var immediate = process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace}
 
 // PostgresOptions configure a Postgres. Logger may be nil.
 type PostgresOptions struct {
@@ -50,141 +50,46 @@ type PostgresOptions struct {
 
 // Postgres is a private server on a unix socket. Its methods may be called from any goroutine.
 type Postgres struct {
-	// Set by StartPostgres.
-	options PostgresOptions
-	account account
-	folder  string // the server's folder; its subfolder "data" is the cluster
-	sockets string
-
-	// Guarded by mu.
-	mu     sync.Mutex
-	lock   *FolderLock      // nil for a guest, which neither starts nor stops the server
-	server *process.Process // nil for a guest and while stopped
+	instance
+	settings map[string]string // replace the defaults, by the names of the server
 }
 
 // StartPostgres creates the cluster if there is none, starts the server and returns when it accepts connections. If
 // another process owns the folder, it waits for that process's server instead. The wait for a server ends with ctx, or
 // after startTimeout.
 func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
-	if options.Logger == nil {
-		options.Logger = zap.NewNop()
+	p := &Postgres{settings: options.ExtraSettings}
+	p.instance = instance{
+		program: p, name: "private Postgres", comm: postgresComm, socket: postgresSocket, logger: options.Logger,
+		stop: []process.Step{{Signal: syscall.SIGINT, Grace: fastGrace}, immediate},
 	}
-	dir, err := filepath.Abs(options.DataDir)
-	if err != nil {
-		return nil, fmt.Errorf("private Postgres: %w", err)
-	}
-	options.DataDir = dir
-	p := &Postgres{options: options}
-	if err := p.prepare(); err != nil {
-		return nil, fmt.Errorf("private Postgres: %w", err)
-	}
-	if p.lock == nil {
-		if err := p.awaitOwner(ctx); err != nil {
-			return nil, fmt.Errorf("private Postgres: %w", err)
-		}
-		return p, nil
-	}
-	if err := p.Start(ctx); err != nil {
-		return nil, errors.Join(err, p.lock.Unlock())
+	if err := p.open(ctx, options.DataDir, "postgres", "nobody"); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Postgres) prepare() (err error) {
-	if p.account, err = serverAccount("postgres", "nobody"); err != nil {
-		return err
-	}
-	if p.folder, err = p.account.serverFolder(p.options.DataDir); err != nil {
-		return err
-	}
-	if p.sockets, err = p.account.socketFolder(p.options.DataDir, p.folder, postgresSocket); err != nil {
-		return err
-	}
-	if p.lock, err = LockFolder(p.folder); errors.Is(err, ErrLocked) {
-		return nil
-	}
-	return err
-}
-
-// awaitOwner waits until the server of the folder's owner accepts connections.
-func (p *Postgres) awaitOwner(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := poll(ctx, func() (bool, error) { return p.status() == statusReady, nil }); err != nil {
-		return fmt.Errorf("%s is owned by another process, whose server did not become ready: %w", p.folder, err)
-	}
-	return nil
-}
-
-// Start starts a server that was stopped or has exited. It does nothing for a guest, or if the server is running.
-func (p *Postgres) Start(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lock == nil || (p.server != nil && !p.server.Exited()) {
-		return nil
-	}
-	if err := p.start(ctx); err != nil {
-		return fmt.Errorf("private Postgres: %w", err)
-	}
-	return nil
-}
-
-func (p *Postgres) start(ctx context.Context) error {
-	started := time.Now()
+func (p *Postgres) command(ctx context.Context) (*exec.Cmd, error) {
 	bin, err := findPostgres(p.data())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.removeStale(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.initialise(ctx, bin); err != nil {
-		return err
+		return nil, err
 	}
-	logPath := filepath.Join(p.folder, "server.log")
-	log, err := openLog(logPath)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	cmd := p.command(filepath.Join(bin, "postgres"), p.arguments()...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = p.account.attributes(syscall.SIGINT)
-	server, err := process.Start(cmd)
-	if err != nil {
-		return err
-	}
-	if err := p.awaitReady(ctx, server); err != nil {
-		stopErr := server.Stop(context.WithoutCancel(ctx), process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
-		return errors.Join(fmt.Errorf("%w; %s", err, lastLines(logPath)), stopErr)
-	}
-	p.server = server
-	p.options.Logger.Info("private Postgres is up", zap.Duration("took", time.Since(started)), zap.String("folder", p.folder))
-	return nil
+	return p.run(filepath.Join(bin, "postgres"), p.arguments()...), nil
 }
 
-func (p *Postgres) awaitReady(ctx context.Context, server *process.Process) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	err := poll(ctx, func() (bool, error) {
-		if server.Exited() {
-			return false, fmt.Errorf("the server exited while starting: %w", server.Err())
-		}
-		return p.status() == statusReady, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the server did not become ready: %w", err)
-	}
-	return err
-}
+func (p *Postgres) ready(context.Context) bool { return p.status() == statusReady }
 
 // removeStale removes what a previous owner has left: its server, if that is still running, and the files that indicate
 // a running server. The pid file protects the shared memory of the cluster's processes, so it may be removed only after
 // the last process has exited.
 func (p *Postgres) removeStale(ctx context.Context) error {
-	err := clearOrphans(ctx, p.data(), postgresComm, p.PID,
-		process.Step{Signal: syscall.SIGINT, Grace: fastGrace}, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
-	if err != nil {
+	if err := clearOrphans(ctx, p.data(), p.comm, p.PID, p.stop...); err != nil {
 		return err
 	}
 	for _, stale := range []string{
@@ -215,7 +120,7 @@ func (p *Postgres) initialise(ctx context.Context, bin string) error {
 		return fmt.Errorf("creating the cluster's folder: %w", err)
 	}
 	output := new(strings.Builder)
-	cmd := p.command(filepath.Join(bin, "initdb"), "--pgdata="+unfinished, "--username="+Superuser, "--encoding=UTF8",
+	cmd := p.run(filepath.Join(bin, "initdb"), "--pgdata="+unfinished, "--username="+Superuser, "--encoding=UTF8",
 		"--locale=C.UTF-8", "--auth=trust", "--no-instructions")
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = p.account.attributes(syscall.SIGKILL)
@@ -237,9 +142,9 @@ func (p *Postgres) initialise(ctx context.Context, bin string) error {
 	return nil
 }
 
-// command returns a command for a program of Postgres. It does not pass our environment, which may contain secrets and
+// run returns a command for a program of Postgres. It does not pass our environment, which may contain secrets and
 // PG* variables.
-func (p *Postgres) command(path string, arguments ...string) *exec.Cmd {
+func (p *Postgres) run(path string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(path, arguments...)
 	cmd.Dir = p.folder
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
@@ -272,7 +177,7 @@ func (p *Postgres) arguments() []string {
 		"log_error_verbosity":     "terse",
 		"log_min_error_statement": "panic",
 	}
-	for name, value := range p.options.ExtraSettings {
+	for name, value := range p.settings {
 		settings[name] = value
 	}
 	names := make([]string, 0, len(settings))
@@ -298,99 +203,9 @@ func (p *Postgres) DSN(role, database string) string {
 	return dsn.String()
 }
 
-// Folder returns the folder of the server's files: the data folder, or another one if the server's account cannot
-// access that.
-func (p *Postgres) Folder() string { return p.folder }
-
-// Owned reports whether this process owns the server, so that the server ends with it.
-func (p *Postgres) Owned() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lock != nil
-}
-
-// Done returns a channel that is closed when the current server ends, on purpose or not; nil for a guest or a stopped
-// server.
-func (p *Postgres) Done() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server == nil {
-		return nil
-	}
-	return p.server.Done()
-}
-
-// Stop stops the server: with SIGINT (sessions end, checkpoint), and with SIGQUIT after a grace period or when ctx
-// ends. The folder stays locked until Close, so that Start can follow. A guest's Stop does nothing.
-func (p *Postgres) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server == nil {
-		return nil
-	}
-	_ = signalServer(p.server, p.data(), postgresComm, syscall.SIGCONT) // a paused server would not handle the stop signals
-	err := p.server.Stop(ctx, process.Step{Signal: syscall.SIGINT, Grace: fastGrace}, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace})
-	if err != nil {
-		return fmt.Errorf("private Postgres: %w", err)
-	}
-	p.server = nil
-	p.options.Logger.Info("private Postgres is down")
-	return nil
-}
-
-// Close stops the server and unlocks the folder.
-func (p *Postgres) Close(ctx context.Context) error {
-	err := p.Stop(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lock == nil {
-		return err
-	}
-	err = errors.Join(err, p.lock.Unlock())
-	p.lock = nil
-	return err
-}
-
-// Restart stops the server as Stop does and starts it again.
-func (p *Postgres) Restart(ctx context.Context) error {
-	if err := p.Stop(ctx); err != nil {
-		return err
-	}
-	return p.Start(ctx)
-}
-
 // StopAtOnce shuts the server down immediately: sessions end, nothing is written, and the next start recovers from the
 // log.
-func (p *Postgres) StopAtOnce(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server == nil {
-		return nil
-	}
-	if err := p.server.Stop(ctx, process.Step{Signal: syscall.SIGQUIT, Grace: quitGrace}); err != nil {
-		return fmt.Errorf("private Postgres: %w", err)
-	}
-	p.server = nil
-	return nil
-}
-
-// Kill ends every process of the server with SIGKILL, as a crash of the host computer would, and waits until they have
-// exited.
-func (p *Postgres) Kill() error { return p.signal(syscall.SIGKILL) }
-
-// Pause suspends every process of the server: connections hang. Resume continues them.
-func (p *Postgres) Pause() error { return p.signal(syscall.SIGSTOP) }
-
-// Resume continues a paused server.
-func (p *Postgres) Resume() error { return p.signal(syscall.SIGCONT) }
-
-func (p *Postgres) signal(signal syscall.Signal) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return signalServer(p.server, p.data(), postgresComm, signal)
-}
-
-func (p *Postgres) data() string { return filepath.Join(p.folder, "data") }
+func (p *Postgres) StopAtOnce(ctx context.Context) error { return p.stopWith(ctx, immediate) }
 
 const statusReady = "ready"
 
@@ -466,26 +281,4 @@ func runnable(bin string) bool {
 		}
 	}
 	return true
-}
-
-// signalServer signals all processes of a server that this process owns. After SIGKILL it waits until they have exited.
-func signalServer(server *process.Process, dir, comm string, signal syscall.Signal) error {
-	if server == nil {
-		return errors.New("this process has no running server")
-	}
-	pids, err := serversIn(dir, comm)
-	if err != nil {
-		return err
-	}
-	signalAll(pids, signal)
-	if signal != syscall.SIGKILL {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), process.KillGrace)
-	defer cancel()
-	return poll(ctx, func() (bool, error) {
-		left, err := serversIn(dir, comm)
-		signalAll(left, signal) // the server may have started one after it was listed
-		return len(left) == 0 && server.Exited(), err
-	})
 }
