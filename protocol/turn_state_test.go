@@ -50,6 +50,7 @@ func machines() []machine {
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
 		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, nextOf(FollowUpTransitions)),
+		machineOf("steering input", InputPending, InputStates, InputTransitions, func(s InputState) bool { return s != InputPending }, NextInputState),
 		machineOf("approval", ApprovalPending, ApprovalStates, ApprovalTransitions, func(s ApprovalState) bool { return s != ApprovalPending }, nextOf(ApprovalTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
 		machineOf("research task", ResearchQueued, ResearchStates, ResearchTransitions, ResearchState.Terminal, NextResearchState),

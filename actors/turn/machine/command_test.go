@@ -97,6 +97,46 @@ func TestAnInputWhoseRequestIsNotAnsweredIsReturned(t *testing.T) {
 	}
 }
 
+func TestEveryTriggerMovesAnInputAsItsTableAllows(t *testing.T) {
+	triggers := map[protocol.InputTrigger]func(*driver){
+		protocol.InputAnswered: func(m *driver) { m.ModelText(m.call, "fine") },
+		protocol.InputWithdrawn: func(m *driver) {
+			_, _ = m.Command(&Command{Kind: CommandWithdraw, SteeringID: m.inputs[0].id}) // is refused unless the input is pending
+		},
+		protocol.InputLeft: func(m *driver) {
+			_, _ = m.Command(newCancel())
+			m.ModelFailed(m.call, &llm.Error{Code: "model_unavailable"})
+		},
+	}
+	reach := map[protocol.InputState]protocol.InputTrigger{protocol.InputApplied: protocol.InputAnswered, protocol.InputReturned: protocol.InputWithdrawn}
+	made := map[protocol.InputTrigger]bool{}
+	for _, from := range protocol.InputStates {
+		for trigger, fire := range triggers {
+			m := machineWithInput(t)
+			if first, moved := reach[from]; moved {
+				triggers[first](m)
+			}
+			want, legal := protocol.NextInputState(from, trigger)
+			if !legal {
+				want = from
+			}
+			if m.inputs[0].state != from {
+				t.Fatalf("the input is %s, want %s", m.inputs[0].state, from)
+			}
+			fire(m)
+			if m.inputs[0].state != want {
+				t.Errorf("%s: an input that was %s is %s, want %s", trigger, from, m.inputs[0].state, want)
+			}
+			made[trigger] = made[trigger] || legal
+		}
+	}
+	for _, row := range protocol.InputTransitions {
+		if !made[row.Trigger] {
+			t.Errorf("nothing makes the transition %s", row.Trigger)
+		}
+	}
+}
+
 func TestAnInputStaysPendingWhileItsRequestIsRepeated(t *testing.T) {
 	m := machineWithInput(t)
 	m.ModelFailed(2, &llm.Error{Code: "model_unavailable", Cut: true})

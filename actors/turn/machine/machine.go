@@ -127,8 +127,9 @@ type steeringInput struct {
 	delivery   protocol.Delivery
 	sequence   int64
 	hash       string
-	step       int                   // > 0: applied in that step
-	returned   protocol.ReturnReason // "": not returned
+	state      protocol.InputState
+	step       int                   // of InputApplied: the step whose request contains the input
+	returned   protocol.ReturnReason // of InputReturned
 	returnedAt int64                 // the sequence of the event that returned the input
 	applyAt    int64                 // the sequence of the event with which RecordApply was stored; 0: none
 
@@ -136,7 +137,16 @@ type steeringInput struct {
 }
 
 // pending reports whether the input is neither applied nor returned yet.
-func (i *steeringInput) pending() bool { return i.step == 0 && i.returned == "" }
+func (i *steeringInput) pending() bool { return i.state == protocol.InputPending }
+
+// move moves the input, and reports whether the table allows it.
+func (i *steeringInput) move(trigger protocol.InputTrigger) bool {
+	to, ok := protocol.NextInputState(i.state, trigger)
+	if ok {
+		i.state = to
+	}
+	return ok
+}
 
 type cancelRequest struct {
 	SteeringID protocol.SteeringID  `json:"steering_id"`
@@ -372,15 +382,15 @@ func (m *Machine) apply(payload protocol.Payload) {
 		}
 	case *protocol.SteeringAccepted:
 		m.inputs = append(m.inputs, &steeringInput{
-			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence,
+			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence, state: protocol.InputPending,
 		})
 	case *protocol.SteeringApplied:
 		m.parts++
-		if input := m.input(p.SteeringID); input != nil {
+		if input := m.input(p.SteeringID); input != nil && input.move(protocol.InputAnswered) {
 			input.step = p.Step
 		}
 	case *protocol.SteeringReturned:
-		if input := m.input(p.SteeringID); input != nil {
+		if input := m.input(p.SteeringID); input != nil && input.move(p.Reason.Trigger()) {
 			input.returned, input.returnedAt = p.Reason, m.sequence
 		}
 	case *protocol.Notice:
