@@ -213,20 +213,21 @@ func TestAFailedSignInDoesNotRevealTheReason(t *testing.T) {
 func TestSignInsAreLimitedByAccountAndAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.limiter.refuse()
+	w.limiter.Refuse()
 	resp := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"})
-	if resp.status != 429 || resp.header.Get("Retry-After") != "2" || resp.header.Get("RateLimit") == "" || resp.header.Get("RateLimit-Policy") != `"writes";q=60;w=60` {
+	if resp.status != 429 || resp.header.Get("Retry-After") != "2" || resp.header.Get("RateLimit") == "" || resp.header.Get("RateLimit-Policy") != `"writes";q=30;w=60` {
 		t.Errorf("%d %v", resp.status, resp.header)
 	}
-	w.limiter.breakDown()
+	w.limiter.BreakDown()
 	if resp := w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"}); resp.status != 503 || resp.header.Get("Retry-After") == "" {
 		t.Errorf("%d %v", resp.status, resp.header)
 	}
-	w.limiter.set(newTestLimiter().limit, nil)
-	w.limiter.drawn = nil
+	w.limiter.Allow()
+	w.limiter.Drawn()
 	w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "x"})
-	if len(w.limiter.drawn) != 4 || !strings.HasPrefix(w.limiter.drawn[2], "signin_account ") || w.limiter.drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(w.limiter.drawn[1], "signin 192.0.2.1:") || strings.Contains(w.limiter.drawn[1], "ada") {
-		t.Errorf("drew from %v", w.limiter.drawn)
+	drawn := w.limiter.Drawn()
+	if len(drawn) != 4 || !strings.HasPrefix(drawn[2], "signin_account ") || drawn[0] != "writes 192.0.2.1" || !strings.HasPrefix(drawn[1], "signin 192.0.2.1:") || strings.Contains(drawn[1], "ada") {
+		t.Errorf("drew from %v", drawn)
 	}
 }
 

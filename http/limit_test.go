@@ -20,14 +20,11 @@ import (
 
 // drawn returns the buckets that requests drew from since the last call.
 func (w *world) drawn() []string {
-	w.limiter.mu.Lock()
-	defer w.limiter.mu.Unlock()
 	var buckets []string
-	for _, drawn := range w.limiter.drawn {
+	for _, drawn := range w.limiter.Drawn() {
 		name, _, _ := strings.Cut(drawn, " ")
 		buckets = append(buckets, name)
 	}
-	w.limiter.drawn = nil
 	return buckets
 }
 
@@ -116,7 +113,7 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 	const burst = 4
 	s := startStreamingTurn(t, nil)
 	s.localBucket(route.BucketReplays, limits.Limit{Rate: 1, Period: time.Hour, Burst: burst})
-	s.limiter.breakDown()
+	s.limiter.BreakDown()
 	events := "/chat/turns/" + s.turn.String() + "/events"
 	s.drawn()
 	var live []*bufio.Reader
@@ -148,7 +145,7 @@ func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testin
 	if over.Code != protocol.CodeRateLimited || err != nil || wait < 1 || over.header.Get("RateLimit-Policy") != `"replays";q=1;w=3600` {
 		t.Errorf("over the limit: %s %v", over.body, over.header)
 	}
-	s.limiter.set(limits.Decision{Allowed: true, Limit: testQuota}, nil)
+	s.limiter.Allow()
 	s.expect(200, "GET", "/conversations/"+s.conversation, nil) // other reads are not limited
 }
 
@@ -160,7 +157,7 @@ func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
 	s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start")
 	s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create")
 	s.drawn()
-	s.limiter.refuse()
+	s.limiter.Refuse()
 	for _, again := range []*reply{
 		s.expect(200, "POST", "/chat", start, "Idempotency-Key", "start"),
 		s.expect(201, "POST", "/conversations", create, "Idempotency-Key", "create"),
@@ -211,7 +208,7 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 		}
 		resp := c.do(r.Method, parameter.ReplaceAllString(r.Path, "none"), nil)
 		bucket := `"` + string(r.Policy.Bucket) + `"`
-		if resp.header.Get("RateLimit-Policy") != bucket+";q=60;w=60" || resp.header.Get("RateLimit") != bucket+";r=59;t=1" {
+		if resp.header.Get("RateLimit-Policy") != bucket+";q=30;w=60" || resp.header.Get("RateLimit") != bucket+";r=59;t=2" {
 			t.Errorf("%s %s: %d, %q and %q", r.Method, r.Path, resp.status, resp.header.Get("RateLimit-Policy"), resp.header.Get("RateLimit"))
 		}
 	}
@@ -220,12 +217,10 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
 	t.Parallel()
 	s := startStreamingTurn(t, nil)
-	s.limiter.waits = nil
+	s.limiter.Waits()
 	s.expect(201, "POST", "/conversations", route.Object{"title": "One"})
-	s.limiter.mu.Lock()
-	defer s.limiter.mu.Unlock()
-	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > timelimit.OfShort(250*time.Millisecond) {
-		t.Errorf("the limiter had %v to decide", s.limiter.waits)
+	if waits := s.limiter.Waits(); len(waits) != 1 || waits[0] > timelimit.OfShort(250*time.Millisecond) {
+		t.Errorf("the limiter had %v to decide", waits)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestSearchesHaveALimitThatFailsClosed(t *testing.T) {
 	}
 	u.do(200, "GET", "/conversations", nil)
 	s.limiter.real = nil
-	s.limiter.breakDown()
+	s.limiter.BreakDown()
 	if down := u.do(503, "GET", searchPath("x"), nil); down.Code != protocol.CodeUnavailable || down.header.Get("Retry-After") == "" {
 		t.Errorf("%s", down.body)
 	}
@@ -164,7 +164,7 @@ func TestASearchOfAProjectFindsOnlyWhatIsInItNow(t *testing.T) {
 	u.do(200, "GET", searchPath("x"), nil)
 	wantField(t, u.do(429, "GET", find, nil), "code", "rate_limited")
 	s.limiter.real = nil
-	s.limiter.breakDown()
+	s.limiter.BreakDown()
 	wantField(t, u.do(503, "GET", find, nil), "code", "unavailable")
 }
 

@@ -221,11 +221,11 @@ func TestTheArtifactsOfAShareEndWithIt(t *testing.T) {
 func TestDownloadsOfSharedArtifactsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := shareArtifacts(t)
-	s.limiter.take()
+	s.limiter.Drawn()
 	s.u.do(200, "GET", s.artifact(1), nil) // with a session and a known device
-	if drawn := strings.Join(s.limiter.take(), ", "); drawn != "shared 192.0.2.1" {
+	if drawn := strings.Join(s.limiter.Drawn(), ", "); drawn != "shared 192.0.2.1" {
 		t.Errorf("drawn %s", drawn)
 	}
-	s.limiter.refuse()
+	s.limiter.Refuse()
 	wantField(t, s.anybody(429, s.artifact(1)), "code", "rate_limited")
 }

@@ -320,15 +320,15 @@ func TestALostContentOfASharedFileIsUnavailable(t *testing.T) {
 func TestDownloadsOfSharesAreLimited(t *testing.T) {
 	t.Parallel()
 	s := shareFiles(t)
-	s.limiter.take()
+	s.limiter.Drawn()
 	s.u.do(200, "GET", s.file(1), nil) // with a session and a known device
 	s.client().at("2001:db8::1").expect(404, "GET", s.file(9), nil)
-	if drawn := strings.Join(s.limiter.take(), ", "); drawn != "shared 192.0.2.1, shared 2001:db8::/64" {
+	if drawn := strings.Join(s.limiter.Drawn(), ", "); drawn != "shared 192.0.2.1, shared 2001:db8::/64" {
 		t.Errorf("drawn %s", drawn)
 	}
-	s.limiter.refuse()
+	s.limiter.Refuse()
 	wantField(t, s.anybody(429, s.file(1)), "code", "rate_limited")
-	s.limiter.breakDown()
+	s.limiter.BreakDown()
 	s.anybody(503, s.file(1))
 }
 

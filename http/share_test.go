@@ -442,36 +442,27 @@ func TestSharesHaveLimitsOfTheirOwn(t *testing.T) {
 	u := signUp(t, s)
 	id := u.conversation("Limited")
 	u.storeMessages(id, "one", "two")
-	s.limiter.take()
+	s.limiter.Drawn()
 	token, page := sharedToken(t, u.do(201, "POST", "/conversations/"+id+"/shares", map[string]any{}))
 	u.do(200, "GET", "/shared/"+token, nil) // with a session and a known device
 	u.do(200, "GET", page, nil)
 	s.client().at("2001:db8::1").expect(200, "GET", page, nil)
 	s.client().expect(404, "GET", "/s/x", nil)
 	want := []string{"shares " + u.account.AccountID.String(), "shared 192.0.2.1", "shared 192.0.2.1", "shared 2001:db8::/64", "shared 192.0.2.1"}
-	if drawn := s.limiter.take(); !slices.Equal(drawn, want) {
+	if drawn := s.limiter.Drawn(); !slices.Equal(drawn, want) {
 		t.Errorf("drawn %v, want %v", drawn, want)
 	}
-	s.limiter.refuse()
+	s.limiter.Refuse()
 	limited := s.anybody(429, page)
 	if limited.header.Get("Retry-After") != "2" || !strings.Contains(limited.text, "Too many requests") || strings.Contains(limited.text, "Limited") {
 		t.Errorf("%v %s", limited.header, limited.text)
 	}
 	wantField(t, s.anybody(429, "/shared/"+token), "code", "rate_limited")
-	s.limiter.breakDown()
+	s.limiter.BreakDown()
 	if broken := s.anybody(503, page); broken.header.Get("Retry-After") == "" || !strings.Contains(broken.text, "<h1>") {
 		t.Errorf("%v %s", broken.header, broken.text)
 	}
 	s.anybody(503, "/shared/"+token)
-}
-
-// take returns the bucket and the key of each draw since the last call.
-func (l *testLimiter) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	drawn := l.drawn
-	l.drawn = nil
-	return drawn
 }
 
 func TestOpenedSharesAreCountedAndAuditedOnceAnHour(t *testing.T) {

@@ -92,11 +92,9 @@ func TestManyAttemptsFromTheSameAddressDoNotBlockAKnownDevice(t *testing.T) {
 	w.attack("ada@example.com", 1, func(int) (*client, []string) { return w.client(), nil })
 	w.client().expect(429, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": testPassword})
 	known.login("ada@example.com")
-	w.limiter.mu.Lock()
-	w.limiter.drawn = nil
-	w.limiter.mu.Unlock()
+	w.limiter.Drawn()
 	known.login("ada@example.com")
-	for _, drawn := range w.limiter.drawn { // these include draws from the limit of the route
+	for _, drawn := range w.limiter.Drawn() { // these include draws from the limit of the route
 		if strings.Contains(drawn, " 192.0.2.1") && !strings.Contains(drawn, " devices at 192.0.2.1") || strings.HasPrefix(drawn, "signin_account") {
 			t.Errorf("a known device draws from %s", drawn)
 		}

@@ -32,7 +32,7 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("ada@example.com")
-	w.limiter.refuse()
+	w.limiter.Refuse()
 	turn := protocol.NewTurnID().String()
 	for _, test := range []struct {
 		body route.Object
@@ -41,22 +41,18 @@ func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 		{route.Object{"type": "cancel", "turn_id": turn}, []string{"cancel", "chat"}},
 		{route.Object{"type": "input", "turn_id": turn, "client_steering_id": "1", "input": []route.Object{{"type": "text", "text": "x"}}}, []string{"chat"}},
 	} {
-		w.limiter.drawn = nil
+		w.drawn()
 		resp := c.expect(429, "POST", "/chat/steering", test.body)
-		var buckets []string
-		for _, drawn := range w.limiter.drawn {
-			name, _, _ := strings.Cut(drawn, " ")
-			buckets = append(buckets, name)
-		}
+		buckets := w.drawn()
 		if !slices.Equal(buckets, test.want) || resp.header.Get("Retry-After") == "" {
 			t.Errorf("%v drew from %v, headers %v", test.body["type"], buckets, resp.header)
 		}
 	}
-	w.limiter.breakDown()
-	w.limiter.drawn = nil
+	w.limiter.BreakDown()
+	w.drawn()
 	c.expect(503, "POST", "/chat/steering", route.Object{"type": "cancel", "turn_id": turn})
-	if len(w.limiter.drawn) != 1 {
-		t.Errorf("a request drew %d times from a limiter that cannot decide", len(w.limiter.drawn))
+	if drawn := w.drawn(); len(drawn) != 1 {
+		t.Errorf("a request drew from %v, though the limiter cannot decide", drawn)
 	}
 }
 
@@ -134,9 +130,7 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 	}
 	repeat := func(when string) {
 		t.Helper()
-		s.limiter.mu.Lock()
-		s.limiter.drawn = nil
-		s.limiter.mu.Unlock()
+		s.drawn()
 		one, other := s.chat(202, "steer", "shorter", "steered"), s.chat(202, "queue", "later", "queued")
 		if string(one.body) != string(steered.body) || string(other.body) != string(queued.body) {
 			t.Errorf("%s: %s and %s", when, one.body, other.body)
@@ -144,8 +138,8 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 		if one.header.Get(replayedField) != "true" || other.header.Get(replayedField) != "true" {
 			t.Errorf("%s: the repeats are not marked", when)
 		}
-		if len(s.limiter.drawn) != 0 {
-			t.Errorf("%s: drew from %v", when, s.limiter.drawn)
+		if drawn := s.drawn(); len(drawn) != 0 {
+			t.Errorf("%s: drew from %v", when, drawn)
 		}
 		if got := s.chat(422, "steer", "longer", "steered"); got.Code != protocol.CodeIdempotencyMismatch {
 			t.Errorf("%s, another body: %s", when, got.body)

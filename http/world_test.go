@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	stdhttp "net/http"
@@ -39,6 +38,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/limits/limitstest"
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
@@ -77,50 +77,23 @@ func (c *testClock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// testLimiter allows every request, unless the test sets another decision.
+// testLimiter decides as the test chooses, except on buckets for which the test sets a real limiter.
 type testLimiter struct {
+	limitstest.Chosen
+
 	// Set before the first request.
 	real    *limits.Limiter // decides on buckets; nil: none
 	buckets []string
-
-	// Guarded by mu.
-	mu    sync.Mutex
-	limit limits.Decision // the decision on all other buckets
-	err   error
-	drawn []string        // bucket and key of each draw
-	waits []time.Duration // the time until the deadline of each draw
 }
 
-var testQuota = limits.Limit{Rate: 60, Period: time.Minute, Burst: 20}
-
-func newTestLimiter() *testLimiter {
-	return &testLimiter{limit: limits.Decision{Allowed: true, Limit: testQuota, Remaining: 59, ResetAfter: time.Second}}
-}
-
+// Take implements exchange.Limiter.
 func (l *testLimiter) Take(ctx context.Context, bucket, key string) (limits.Decision, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drawn = append(l.drawn, bucket+" "+key)
-	if deadline, bounded := ctx.Deadline(); bounded {
-		l.waits = append(l.waits, time.Until(deadline))
-	}
+	decision, err := l.Chosen.Take(ctx, bucket, key)
 	if l.real != nil && slices.Contains(l.buckets, bucket) {
 		return l.real.Take(ctx, bucket, key)
 	}
-	return l.limit, l.err
+	return decision, err
 }
-
-func (l *testLimiter) set(limit limits.Decision, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.limit, l.err = limit, err
-}
-
-func (l *testLimiter) refuse() {
-	l.set(limits.Decision{Limit: testQuota, RetryAfter: 1200 * time.Millisecond}, nil)
-}
-
-func (l *testLimiter) breakDown() { l.set(limits.Decision{}, errors.New("connection refused")) }
 
 // Values of sessions on which clients and operators rely. The tests repeat them, so that a change makes a test fail.
 const (
@@ -277,7 +250,7 @@ func catalogueOf(t *testing.T, db *persistence.Stores) *toolbox.Catalogue {
 // worldOn returns a Server on an existing database. The functions in change edit its configuration.
 func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &testClock{at: time.Now().Truncate(time.Millisecond)}, limiter: newTestLimiter(), database: database}
+	w := &world{t: t, clock: &testClock{at: time.Now().Truncate(time.Millisecond)}, limiter: &testLimiter{}, database: database}
 	config := testConfig{database: database, Config: Config{
 		Limiter: w.limiter, Log: zaptest.NewLogger(t, zaptest.WrapOptions(zap.Hooks(w.noteStored))), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnstone/persistence/limits"
+	"turnstone/persistence/limits/limitstest"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
 	"turnstone/providers/embedded/embeddedtest"
@@ -71,6 +72,27 @@ func TestTheFirstDecisionAfterConnectNeedsNoNewConnection(t *testing.T) {
 	})
 	if decision, err := limiter.Take(t.Context(), "chat", protocol.NewAccountID().String()); err != nil || !decision.Allowed || dials.Load() != 0 {
 		t.Errorf("%+v, %v, %d new connections", decision, err, dials.Load())
+	}
+}
+
+func TestLimiterPassesTheSuite(t *testing.T) {
+	server := embeddedtest.Redis(t)
+	for _, bucket := range []string{"chat", "reads"} {
+		limiter := newLimiter(t, server.URL())
+		take := func(ctx context.Context) (limits.Decision, error) { return limiter.Take(ctx, bucket, t.Name()) }
+		limitstest.Suite(t, limitstest.Limiter{
+			Take: take,
+			Refuse: func() {
+				for {
+					if decision, err := take(t.Context()); err != nil || !decision.Allowed {
+						return
+					}
+				}
+			},
+			BreakDown: func() {
+				bucket, limiter = "chat", newLimiter(t, "unix:///nowhere") // a bucket in the process can always decide
+			},
+		})
 	}
 }
 
