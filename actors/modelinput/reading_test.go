@@ -7,21 +7,20 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// private is a tool whose results are private. If its name is code, its failures are private too.
-type private struct{ named }
-
-func (p private) Spec() toolbox.Spec {
-	return toolbox.Spec{Name: string(p.named), Effect: protocol.EffectRead, Private: true, Untrusted: true, PrivateFailures: p.named == "code"}
+// private returns a tool whose results are private. If its name is code, its failures are private too.
+func private(name string) toolbox.Tool {
+	return &toolboxtest.Tool{Is: toolbox.Spec{Name: name, Private: true, Untrusted: true, PrivateFailures: name == "code"}}
 }
 
 // What code has thrown may be the text of a file, so it counts as read: in this turn, and in the messages before.
 func TestAFailureThatMayShowPrivateTextCountsAsRead(t *testing.T) {
-	tools, err := toolbox.NewCatalogue([]toolbox.Tool{private{"code"}, private{"files"}})
+	tools, err := toolbox.NewCatalogue([]toolbox.Tool{private("code"), private("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +57,7 @@ func counts(texts []string, detail string) bool {
 }
 
 func TestWhatAMessageShowsCountsAsRead(t *testing.T) {
-	tools, err := toolbox.NewCatalogue([]toolbox.Tool{private{"files"}})
+	tools, err := toolbox.NewCatalogue([]toolbox.Tool{private("files")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -114,7 +115,7 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testing.T) {
 	project := protocol.NewProjectID()
 	store := &conversations{instructions: map[int64]string{3: strings.Repeat("i", 90), 4: "newer"}}
-	catalogue, err := toolbox.NewCatalogue([]toolbox.Tool{named("calculate"), named("clock")})
+	catalogue, err := toolbox.NewCatalogue([]toolbox.Tool{&toolboxtest.Tool{Is: toolbox.Spec{Name: "calculate"}}, &toolboxtest.Tool{Is: toolbox.Spec{Name: "clock"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,24 +175,6 @@ func TestTheInstructionsOfTheAccountFollowThoseOfTheProject(t *testing.T) {
 	}
 }
 
-// named is a tool with a name.
-type named string
-
-func (n named) Spec() toolbox.Spec { return toolbox.Spec{Name: string(n), Effect: protocol.EffectRead} }
-
-func (named) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
-	return toolbox.Result{}, nil
-}
-
-// needing is a tool that needs something of the conversation.
-type needing toolbox.Spec
-
-func (n needing) Spec() toolbox.Spec { return toolbox.Spec(n) }
-
-func (needing) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
-	return toolbox.Result{}, nil
-}
-
 // consents are the sources to which an account consents now, or an error. reads counts the reads.
 type consents struct {
 	granted []protocol.MemorySource
@@ -206,9 +189,9 @@ func (c *consents) Granted(context.Context, protocol.AccountID) ([]protocol.Memo
 
 func TestARequestOffersOnlyToolsWithAConsentThatIsStillGranted(t *testing.T) {
 	catalogue, err := toolbox.NewCatalogue([]toolbox.Tool{
-		named("always"),
-		needing{Name: "past", Effect: protocol.EffectRead, Consent: protocol.SourceConversations},
-		needing{Name: "inside", Effect: protocol.EffectRead, InProject: true},
+		&toolboxtest.Tool{Is: toolbox.Spec{Name: "always"}},
+		&toolboxtest.Tool{Is: toolbox.Spec{Name: "past", Consent: protocol.SourceConversations}},
+		&toolboxtest.Tool{Is: toolbox.Spec{Name: "inside", InProject: true}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -37,10 +38,10 @@ func sendingModel() *llmtest.Script {
 func approvalHost(t *testing.T, store *actorstest.Memory) (n *testNode, runs *atomic.Int32) {
 	t.Helper()
 	runs = &atomic.Int32{}
-	tool := &probe{spec: toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend, Risk: protocol.RiskMedium}, run: func() (string, error) {
+	tool := toolboxtest.Says(&toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend, Risk: protocol.RiskMedium}, func() (string, error) {
 		runs.Add(1)
 		return "sent", nil
-	}}
+	})
 	return registered(t, store, sendingModel(), func(c *testConfig) { c.Tools = catalogue(t, tool) }), runs
 }
 
@@ -139,7 +140,7 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 			}
 			return calling(ctx, call, request, emit)
 		}}
-		tool := &probe{spec: toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend}, run: func() (string, error) { return "sent", nil }}
+		tool := toolboxtest.Says(&toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend}, func() (string, error) { return "sent", nil })
 		n := registered(t, store, model, func(c *testConfig) { c.Tools, c.MaxLiveTurns = catalogue(t, tool), limit })
 		account := protocol.NewAccountID()
 		var specs []*turnlog.Spec
@@ -213,16 +214,13 @@ func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
 func TestAnOutwardCallIsComparedWithWhatWasReadBeforeItWasWritten(t *testing.T) {
 	var reads, searches atomic.Int32
 	tools := catalogue(t,
-		&probe{spec: toolbox.Spec{Name: "read", Kind: "compute", Effect: protocol.EffectRead, Private: true}, run: func() (string, error) {
+		toolboxtest.Says(&toolbox.Spec{Name: "read", Kind: "compute", Effect: protocol.EffectRead, Private: true}, func() (string, error) {
 			reads.Add(1)
 			return "The code is 7391-4402.", nil
-		}},
-		&probe{
-			spec: toolbox.Spec{Name: "search", Kind: "web_search", Effect: protocol.EffectRead, Describe: func(input json.RawMessage) policy.Description {
-				return policy.Description{Outward: string(input)}
-			}},
-			run: func() (string, error) { searches.Add(1); return "nothing", nil },
-		})
+		}),
+		toolboxtest.Says(&toolbox.Spec{Name: "search", Kind: "web_search", Describe: func(input json.RawMessage) policy.Description {
+			return policy.Description{Outward: string(input)}
+		}}, func() (string, error) { searches.Add(1); return "nothing", nil }))
 	model := &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
 		if request.Step <= 2 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "read", Input: json.RawMessage(`{}`)}})

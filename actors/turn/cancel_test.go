@@ -14,6 +14,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 )
@@ -60,8 +61,8 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				store := actorstest.NewMemory()
 				n := startNode(t, store, hangingModel(c.call, gate), func(config *testConfig) {
 					config.Tools = catalogue(t,
-						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: hang},
-						&probe{spec: toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: hang},
+						toolboxtest.Says(&toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, hang),
+						toolboxtest.Says(&toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true}, hang),
 					)
 				})
 				defer close(gate)
@@ -105,11 +106,11 @@ func TestATurnRunsAtMostEightToolsAtTheSameTime(t *testing.T) {
 		var started atomic.Int32
 		spec := toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true, Timeout: 30 * time.Second}
 		n := startNode(t, actorstest.NewMemory(), model, func(config *testConfig) {
-			config.Tools = catalogue(t, &probe{spec: spec, run: func() (string, error) {
+			config.Tools = catalogue(t, toolboxtest.Says(&spec, func() (string, error) {
 				started.Add(1)
 				<-time.After(20 * time.Second)
 				return "written", nil
-			}})
+			}))
 		})
 		turn := startTurn(t, n, "hi")
 		for round := range int32(2) { // the second one begins after 20 s, and takes longer than 30 s after the start of the turn

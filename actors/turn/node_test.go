@@ -20,6 +20,7 @@ import (
 	"turnstone/actors/routing"
 	"turnstone/actors/tail"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
@@ -296,7 +297,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 	store := actorstest.NewMemory()
 	model := &llmtest.Script{Play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
-			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"n":1}`)}})
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p2", Name: "nonsense", Input: json.RawMessage(`{}`)}})
 			_ = emit(llm.Chunk{Kind: llm.ChunkOpaque, Opaque: json.RawMessage(`{"signed":true}`)})
 			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
@@ -304,9 +305,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	tool := &probe{spec: toolbox.Spec{Name: "probe", Kind: "compute", Title: "Probe", Effect: protocol.EffectRead}}
-	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
-	tool.run = func() (string, error) {
+	tool := toolboxtest.Says(&toolbox.Spec{Name: "probe", Title: "Probe"}, func() (string, error) {
 		for _, turn := range store.Turns {
 			store.Mu.Lock()
 			if !bytes.Contains(turn.Frames, []byte(`"type":"tool.state"`)) {
@@ -315,7 +314,8 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 			store.Mu.Unlock()
 		}
 		return "42", nil
-	}
+	})
+	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
 	if got := kinds(all); strings.Count(got, "tool.completed") != 2 || !strings.HasSuffix(got, "turn.finished") {
@@ -338,18 +338,6 @@ func catalogue(t *testing.T, tools ...toolbox.Tool) *toolbox.Catalogue {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// probe is a tool that is implemented by the function run.
-type probe struct {
-	spec toolbox.Spec
-	run  func() (string, error)
-}
-
-func (p *probe) Spec() toolbox.Spec { return p.spec }
-func (p *probe) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
-	output, err := p.run()
-	return toolbox.Result{Output: output}, err
 }
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/ownership"
@@ -97,10 +98,10 @@ func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
 			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 		}}
 		var runs atomic.Int32
-		tool := &probe{spec: toolbox.Spec{Name: "write", Kind: "connector", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: func() (string, error) {
+		tool := toolboxtest.Says(&toolbox.Spec{Name: "write", Kind: "connector", Title: "Write", Effect: protocol.EffectWrite, Own: true}, func() (string, error) {
 			runs.Add(1)
 			return "done", nil
-		}}
+		})
 		n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
 		all := read(t, n, startTurn(t, n, "hi"), 0, nil)
 		if intents := bytes.Count(all, intent); intents != 1 || runs.Load() != 1 {

@@ -16,6 +16,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -88,7 +89,7 @@ func TestATraceFollowsATurnThroughItsMailboxToItsCallsAndCommits(t *testing.T) {
 	node := traced(t, recorded, sdktrace.AlwaysSample())
 	n := startNode(t, actorstest.NewMemory(), model, func(c *testConfig) {
 		node(c)
-		c.Tools = catalogue(t, &probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: func() (string, error) { return "seen", nil }})
+		c.Tools = catalogue(t, toolboxtest.Says(&toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, func() (string, error) { return "seen", nil }))
 	})
 	ctx, request := n.observer.Tracer.Start(t.Context(), "request")
 	result, err := n.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "Hello"})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -17,14 +16,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
+	"turnstone/actors/toolbox/toolboxtest"
 	"turnstone/actors/turn"
 	"turnstone/http/router"
 	"turnstone/persistence/journal"
-	"turnstone/persistence/limits"
+	"turnstone/persistence/limits/limitstest"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
-	"turnstone/providers/scanner"
+	"turnstone/providers/scanner/scannertest"
 )
 
 const root = "../../../"
@@ -176,58 +177,31 @@ func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 	}
 }
 
-type fakeModel struct {
-	llm.Model
-	err error
-}
-
-func (fakeModel) Family() string { return "scripted" }
-func (f fakeModel) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk) error) error {
-	if f.err != nil {
-		return f.err
-	}
-	_ = emit(llm.Chunk{Kind: llm.ChunkText})
-	return emit(llm.Chunk{Kind: llm.ChunkStop})
-}
-
-type fakeTool struct{ err error }
-
-func (fakeTool) Spec() toolbox.Spec { return toolbox.Spec{Name: "clock"} }
-func (f fakeTool) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
-	return toolbox.Result{}, f.err
-}
-
-type fakeScanner struct {
-	scanner.Scanner
-	verdict scanner.Verdict
-	err     error
-}
-
-func (f fakeScanner) Scan(context.Context, io.Reader, int64) (scanner.Verdict, error) {
-	return f.verdict, f.err
-}
-
-type fakeLimiter struct{ err error }
-
-func (f fakeLimiter) Take(context.Context, string, string) (limits.Decision, error) {
-	return limits.Decision{}, f.err
-}
-
 // touchAll gives every metric that is measured at least one value.
 func touchAll(t *testing.T, m *Metrics) {
 	t.Helper()
 	ctx, failure := t.Context(), errors.New("secret text")
 	for _, err := range []error{nil, failure, &llm.Error{Code: protocol.ModelUnavailable, Err: failure}} {
-		_ = m.Model(fakeModel{err: err}).Stream(ctx, llm.Request{}, func(llm.Chunk) error { return nil })
+		model := llmtest.Answer("text")
+		if err != nil {
+			model.Play = func(context.Context, int, llm.Request, func(llm.Chunk) error) error { return err }
+		}
+		_ = m.Model(model).Stream(ctx, llm.Request{}, func(llm.Chunk) error { return nil })
 	}
 	for _, err := range []error{nil, failure, &toolbox.Failure{Code: protocol.ToolCallFailed, Detail: "secret text"}} {
-		_, _ = m.Tools([]toolbox.Tool{fakeTool{err}})[0].Run(ctx, nil)
+		tool := toolboxtest.Says(&toolbox.Spec{Name: "clock"}, func() (string, error) { return "", err })
+		_, _ = m.Tools([]toolbox.Tool{tool})[0].Run(ctx, nil)
 	}
-	for _, engine := range []fakeScanner{{verdict: scanner.Verdict{Clean: true}}, {verdict: scanner.Verdict{Refusal: protocol.UploadMalware, Signature: "secret text"}}, {err: failure}} {
-		_, _ = m.Scanner(engine).Scan(ctx, nil, 0)
+	failing := make(chan error, 1)
+	failing <- failure
+	for content, engine := range map[string]*scannertest.Fake{"secret text": {}, scannertest.EICAR: {}, "": {Results: failing}} {
+		_, _ = m.Scanner(engine).Scan(ctx, strings.NewReader(content), int64(len(content)))
 	}
+	var limiter limitstest.Chosen
+	_, _ = m.Limiter(&limiter).Take(ctx, "chat", "secret text")
+	limiter.BreakDown()
+	_, _ = m.Limiter(&limiter).Take(ctx, "chat", "secret text")
 	for _, err := range []error{nil, failure} {
-		_, _ = m.Limiter(fakeLimiter{err}).Take(ctx, "chat", "secret text")
 		m.JobEnded("expire", time.Second, err)
 	}
 	m.Batched(3, time.Millisecond)
