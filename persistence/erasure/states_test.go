@@ -1,28 +1,15 @@
 package erasure_test
 
 import (
-	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
-	"turnstone/persistence"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 )
-
-// stateChanges are the calls that change the state of an account. Whether one is refused is tested elsewhere.
-var stateChanges = map[protocol.AccountTrigger]func(context.Context, *persistence.Stores, protocol.AccountID){
-	protocol.AccountDisable: func(ctx context.Context, db *persistence.Stores, account protocol.AccountID) {
-		_ = db.Operator.DisableAccount(ctx, account, time.Now(), audit.Requester{})
-	},
-	protocol.AccountEnable: func(ctx context.Context, db *persistence.Stores, account protocol.AccountID) {
-		_ = db.Operator.EnableAccount(ctx, account, audit.Requester{})
-	},
-	protocol.AccountErase: func(ctx context.Context, db *persistence.Stores, account protocol.AccountID) {
-		_, _ = db.Erasures.Begin(ctx, account, time.Now(), nil, audit.Requester{})
-	},
-}
 
 func TestAnAccountMovesOnlyAsTheTableOfStatesAllows(t *testing.T) {
 	db := pgtest.New(t)
@@ -39,32 +26,27 @@ func TestAnAccountMovesOnlyAsTheTableOfStatesAllows(t *testing.T) {
 		t.Fatal("the account is not listed")
 		return ""
 	}
-	made := map[protocol.Transition[protocol.AccountState, protocol.AccountTrigger]]bool{}
-	for _, from := range protocol.AccountStates {
-		for trigger, change := range stateChanges {
+	changes := map[protocol.AccountTrigger]func(protocol.AccountID){
+		protocol.AccountDisable: func(account protocol.AccountID) {
+			_ = db.Operator.DisableAccount(t.Context(), account, time.Now(), audit.Requester{})
+		},
+		protocol.AccountEnable: func(account protocol.AccountID) {
+			_ = db.Operator.EnableAccount(t.Context(), account, audit.Requester{})
+		},
+		protocol.AccountErase: func(account protocol.AccountID) {
+			_, _ = db.Erasures.Begin(t.Context(), account, time.Now(), nil, audit.Requester{})
+		},
+	}
+	to := map[protocol.AccountState]protocol.AccountTrigger{protocol.AccountDisabled: protocol.AccountDisable, protocol.AccountErasing: protocol.AccountErase}
+	pgtest.CheckTransitions(t, protocol.AccountTransitions, protocol.AccountStates, slices.Collect(maps.Keys(changes)),
+		func(state protocol.AccountState, _ protocol.AccountTrigger) pgtest.Object[protocol.AccountState, protocol.AccountTrigger] {
 			account := pgtest.Account(t, db)
-			switch from {
-			case protocol.AccountDisabled:
-				stateChanges[protocol.AccountDisable](t.Context(), db, account)
-			case protocol.AccountErasing:
-				stateChanges[protocol.AccountErase](t.Context(), db, account)
+			if change := changes[to[state]]; change != nil {
+				change(account)
 			}
-			change(t.Context(), db, account)
-			want, legal := from, false
-			for _, row := range protocol.AccountTransitions {
-				if row.From == from && row.Trigger == trigger {
-					want, legal = row.To, true
-				}
+			return pgtest.Object[protocol.AccountState, protocol.AccountTrigger]{
+				Fire:  func(trigger protocol.AccountTrigger) { changes[trigger](account) },
+				State: func() protocol.AccountState { return stateOf(account) },
 			}
-			made[protocol.Transition[protocol.AccountState, protocol.AccountTrigger]{From: from, Trigger: trigger, To: want}] = legal
-			if state := stateOf(account); state != want {
-				t.Errorf("%s: an account that was %s is %s, want %s", trigger, from, state, want)
-			}
-		}
-	}
-	for _, row := range protocol.AccountTransitions {
-		if !made[row] {
-			t.Errorf("nothing makes the transition %s of an account that is %s", row.Trigger, row.From)
-		}
-	}
+		})
 }

@@ -1,7 +1,8 @@
 package nodes_test
 
 import (
-	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,50 +14,37 @@ import (
 	"turnstone/protocol/ownership"
 )
 
-// stateChanges are the calls that change the state of a node. Whether one is refused is tested elsewhere.
-var stateChanges = map[protocol.NodeTrigger]func(context.Context, *nodes.Directory, protocol.NodeID){
-	protocol.NodeDrain:  func(ctx context.Context, d *nodes.Directory, node protocol.NodeID) { _ = d.Drain(ctx, node) },
-	protocol.NodeExpire: func(ctx context.Context, d *nodes.Directory, node protocol.NodeID) { _, _ = d.MarkDead(ctx, node, 0) },
-	protocol.NodeReplace: func(ctx context.Context, d *nodes.Directory, node protocol.NodeID) {
-		_ = d.Register(ctx, ownership.NewNode{NodeID: protocol.NewNodeID(), Predecessor: &node})
-	},
-}
-
 const nodeStateSQL = `select case when dead then 'dead' when draining then 'draining' else 'running' end from nodes where node_id = $1`
 
 func TestANodeMovesOnlyAsTheTableOfStatesAllows(t *testing.T) {
 	db := pgtest.New(t)
 	directory := nodes.NewDirectory(db.DB)
-	made := map[protocol.Transition[protocol.NodeState, protocol.NodeTrigger]]bool{}
-	for _, from := range protocol.NodeStates {
-		for trigger, change := range stateChanges {
+	changes := map[protocol.NodeTrigger]func(protocol.NodeID){
+		protocol.NodeDrain:  func(node protocol.NodeID) { _ = directory.Drain(t.Context(), node) },
+		protocol.NodeExpire: func(node protocol.NodeID) { _, _ = directory.MarkDead(t.Context(), node, 0) },
+		protocol.NodeReplace: func(node protocol.NodeID) {
+			_ = directory.Register(t.Context(), ownership.NewNode{NodeID: protocol.NewNodeID(), Predecessor: &node})
+		},
+	}
+	to := map[protocol.NodeState]protocol.NodeTrigger{protocol.NodeDraining: protocol.NodeDrain, protocol.NodeDead: protocol.NodeExpire}
+	pgtest.CheckTransitions(t, protocol.NodeTransitions, protocol.NodeStates, slices.Collect(maps.Keys(changes)),
+		func(state protocol.NodeState, _ protocol.NodeTrigger) pgtest.Object[protocol.NodeState, protocol.NodeTrigger] {
 			node := protocol.NewNodeID()
 			if err := directory.Register(t.Context(), ownership.NewNode{NodeID: node}); err != nil {
 				t.Fatal(err)
 			}
-			switch from {
-			case protocol.NodeDraining:
-				stateChanges[protocol.NodeDrain](t.Context(), directory, node)
-			case protocol.NodeDead:
-				stateChanges[protocol.NodeExpire](t.Context(), directory, node)
+			if change := changes[to[state]]; change != nil {
+				change(node)
 			}
-			change(t.Context(), directory, node)
-			want, legal := from, false
-			for _, row := range protocol.NodeTransitions {
-				if row.From == from && row.Trigger == trigger {
-					want, legal = row.To, true
-				}
+			return pgtest.Object[protocol.NodeState, protocol.NodeTrigger]{
+				Fire: func(trigger protocol.NodeTrigger) { changes[trigger](node) },
+				State: func() protocol.NodeState {
+					state, err := pg.Row(t.Context(), db.DB, pg.NoAccount, pgx.RowTo[protocol.NodeState], nodeStateSQL, node)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return state
+				},
 			}
-			made[protocol.Transition[protocol.NodeState, protocol.NodeTrigger]{From: from, Trigger: trigger, To: want}] = legal
-			state, err := pg.Row(t.Context(), db.DB, pg.NoAccount, pgx.RowTo[protocol.NodeState], nodeStateSQL, node)
-			if err != nil || state != want {
-				t.Errorf("%s: a node that was %s is %s (%v), want %s", trigger, from, state, err, want)
-			}
-		}
-	}
-	for _, row := range protocol.NodeTransitions {
-		if !made[row] {
-			t.Errorf("nothing makes the transition %s of a node that is %s", row.Trigger, row.From)
-		}
-	}
+		})
 }
