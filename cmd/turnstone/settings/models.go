@@ -228,13 +228,8 @@ func (r *ModelRoute) client() (config open.Config, err error) {
 		BaseURL: r.BaseURL, APIKey: r.APIKey, Scripted: scripted.DefaultOptions(),
 		Client: modelapi.Options{Extra: map[string]json.RawMessage{}, Drop: r.Drop, Idle: time.Duration(r.Idle), Proxy: r.Proxy, CAFile: r.CAFile},
 	}
-	switch r.API {
-	case "chat", "responses":
-		config.Provider, config.API = "openai", r.API
-	case "anthropic", scripted.Family:
-		config.Provider = r.API
-	default:
-		return config, fmt.Errorf("api: invalid value %q (want chat, responses or anthropic)", r.API)
+	if err := config.Use(r.API); err != nil {
+		return config, err
 	}
 	if r.APIKeyFile != "" {
 		if r.APIKey != "" {
@@ -309,8 +304,8 @@ func (r *ModelRoute) apply(route routing.Route) (routing.Route, error) {
 	switch {
 	case !slices.Contains([]string{"", "low", "high", "auto"}, r.PictureDetail):
 		return route, fmt.Errorf("picture_detail: invalid value %q (want low, high or auto)", r.PictureDetail)
-	case r.PictureDetail != "" && r.API == "anthropic":
-		return route, errors.New("picture_detail: the API anthropic has no such setting")
+	case r.PictureDetail != "" && !open.HasPictureDetail(r.API):
+		return route, fmt.Errorf("picture_detail: the API %s has no such setting", r.API)
 	}
 	route.PictureDetail = r.PictureDetail
 	switch r.Effort {

@@ -1,5 +1,5 @@
 // Package open creates a model from the configuration. It is the only package that imports every provider: a new
-// provider needs a folder next to this one and a case in Model.
+// provider needs a folder next to this one, a case in Model and a line in apis.
 package open
 
 import (
@@ -24,6 +24,32 @@ type Config struct {
 	Client   model.Options
 	Scripted scripted.Options
 }
+
+// api is a wire format by its name in the configuration of a route.
+type api struct {
+	provider, variant string // of Config
+	pictureDetail     bool   // it says how exactly a picture is read
+}
+
+var apis = map[string]api{
+	"chat":          {provider: openai.Family, variant: "chat", pictureDetail: true},
+	"responses":     {provider: openai.Family, variant: "responses", pictureDetail: true},
+	"anthropic":     {provider: anthropic.Family},
+	scripted.Family: {provider: scripted.Family, pictureDetail: true},
+}
+
+// Use sets the provider and the API of a wire format: "chat", "responses", "anthropic" or "scripted".
+func (c *Config) Use(name string) error {
+	found, known := apis[name]
+	if !known {
+		return fmt.Errorf("api: invalid value %q (want chat, responses or anthropic)", name)
+	}
+	c.Provider, c.API = found.provider, found.variant
+	return nil
+}
+
+// HasPictureDetail reports whether requests in a wire format can say how exactly a picture is read.
+func HasPictureDetail(name string) bool { return apis[name].pictureDetail }
 
 // Model returns the model that config describes, or an error if config is invalid. It sends no request; the model's
 // Ready does.
