@@ -107,6 +107,9 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 			failures = append(failures, fmt.Errorf("%s: %w", name, err))
 			p.Say("%s failed: %v", name, err)
 			b.report.Failed(name, err)
+			if err := b.site.EndAll(ctx); err != nil { // its turns would be a part of the next load
+				failures = append(failures, fmt.Errorf("after %s: %w", name, err))
+			}
 		}
 		p.Say("%s took %s", name, time.Since(begun).Round(time.Second))
 	}

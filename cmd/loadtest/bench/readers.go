@@ -18,7 +18,7 @@ import (
 
 // memoryRamp is the time between two starts of P6. They are not measured, and come at less than a quarter of the rate
 // of P4, at which no request is refused.
-const memoryRamp = 4 * time.Millisecond
+const memoryRamp = 8 * time.Millisecond
 
 // liveMemory measures P6: memory per live turn of the service, and per stream of the proxy.
 func (b *bench) liveMemory(ctx context.Context) error {
@@ -137,7 +137,7 @@ func (b readerBench) startTurns(ctx context.Context, turns int, interval time.Du
 			return accounts[i%turns%len(accounts)].EventsRequest(names[i%turns], after)
 		},
 		server: b.site.Service.PID,
-		end:    func() error { return errors.Join(b.site.EndTurns(ctx), b.site.AwaitIdle(ctx)) },
+		end:    func() error { return b.site.EndAll(ctx) },
 	}, nil
 }
 

@@ -226,7 +226,7 @@ func (b *bench) capacity(ctx context.Context) error {
 			w, err := b.relayed(ctx, true, n, load.TokenInterval, time.Duration(n)*3*time.Millisecond, over)
 			if errors.Is(err, load.ErrRefused) { // more than the service carries
 				b.Say("  %d turns: %v", n, err)
-				return false, errors.Join(b.site.EndTurns(ctx), b.site.AwaitIdle(ctx))
+				return false, b.site.EndAll(ctx)
 			}
 			if err != nil {
 				return false, fmt.Errorf("%d turns: %w", n, err)

@@ -195,7 +195,7 @@ func (b researchBench) waitingTasks(ctx context.Context) error {
 }
 
 // approvalRamp is the time between two starts of turns that wait for an approval. They are not measured.
-const approvalRamp = 4 * memoryRamp
+const approvalRamp = 2 * memoryRamp
 
 // waitingApprovals measures the memory of turns that wait for an approval.
 func (b researchBench) waitingApprovals(ctx context.Context) error {

@@ -50,7 +50,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
   an approval and have no reader, above a service that has done the same before, on a small scale.
 * **limits** are the times that the service promises, each measured at least 50 times on a cluster of three nodes. Redis and Postgres are
   stopped and frozen. Meanwhile requests are sent to every node, and ` + "`/ready`" + ` of every node is polled; the time until it reports the
-  failure counts from before the fault, the recovery from when the dependency accepts connections again. For the other two, 24 turns
+  failure counts from before the fault, the recovery from when the dependency accepts connections again. For the other two, 201 turns
   stream at 20 tokens/s, each with one reader at any node; a reader whose stream ends reconnects to another node after the time that
   the service requested. The pause is the time from the last text before a takeover to the first text after it. A cancel is sent to a
   node that does not run the turn, while the process of the model is frozen, and counts until the reader has the end of the turn. The

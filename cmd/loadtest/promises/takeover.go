@@ -25,7 +25,7 @@ import (
 
 // The load of departures.
 const (
-	liveTurns    = 24 // live turns, of which a node starts a third
+	liveTurns    = 201 // live turns, of which a node starts a third
 	textInterval = 50 * time.Millisecond
 	calm         = time.Second // of undisturbed reading, which gives the baseline
 	followPause  = 50 * time.Millisecond

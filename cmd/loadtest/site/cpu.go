@@ -77,6 +77,25 @@ func (s *Site) AwaitIdle(ctx context.Context) error {
 	return s.AwaitQuiet(ctx)
 }
 
+// EndAll ends turns until none is live, then waits until the service and Postgres are idle. A turn that started late, or that another
+// process has continued, calls the model after EndTurns, so EndTurns alone would leave it running for ever.
+func (s *Site) EndAll(ctx context.Context) error {
+	err := load.Until(ctx, load.EndWithin, func() (bool, error) {
+		live, err := s.Metric(ctx, "turnstone_turns_live")
+		if err != nil || live == 0 {
+			return err == nil, err
+		}
+		return false, errors.Join(s.EndTurns(ctx), clock.Sleep(ctx, endInterval))
+	})
+	if err != nil {
+		return fmt.Errorf("turns do not end: %w", err)
+	}
+	return s.AwaitQuiet(ctx)
+}
+
+// endInterval is the time between two calls of EndTurns.
+const endInterval = 200 * time.Millisecond
+
 // SinceLast returns the CPU time used since before. A process with less time than before is a new one, and all of its
 // time counts.
 func (u Usage) SinceLast(before Usage) Usage {
