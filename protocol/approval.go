@@ -2,16 +2,19 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
-// Decide notes the decision on an approval; the error is that of Decision.State.
+// Decide notes the decision on an approval. The error is about a decision that the table of states does not allow: an unknown one, which
+// a newer version may have stored, or a second one.
 func (a *Approval) Decide(d Decision, at *time.Time) error {
-	state, err := d.State()
-	if err == nil {
-		a.State, a.Decision, a.DecidedAt = state, &d, at
+	state, legal := next(ApprovalTransitions, a.State, d)
+	if !legal {
+		return fmt.Errorf("the decision %q on an approval that is %s", string(d), a.State)
 	}
-	return err
+	a.State, a.Decision, a.DecidedAt = state, &d, at
+	return nil
 }
 
 // DecidedBy is the cause of a decision.

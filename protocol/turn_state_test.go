@@ -151,17 +151,22 @@ func TestEveryLiveTurnCanBeCancelledAndTakenOver(t *testing.T) {
 	}
 }
 
-func TestAnUnknownDecisionOnAnApprovalIsAnError(t *testing.T) {
+func TestAnApprovalIsDecidedOnceAndByAKnownDecision(t *testing.T) {
+	decisions := []Decision{"", "approve_always"}
 	for _, row := range ApprovalTransitions {
-		var a Approval
-		if err := a.Decide(row.Trigger, nil); err != nil || a.State != row.To || *a.Decision != row.Trigger {
-			t.Errorf("%s: %s, %v", row.Trigger, a.State, err)
-		}
+		decisions = append(decisions, row.Trigger)
 	}
-	for _, unknown := range []Decision{"", "approve_always"} {
-		a := Approval{State: ApprovalPending}
-		if err := a.Decide(unknown, nil); err == nil || a.Decision != nil || a.State != ApprovalPending {
-			t.Errorf("%q: %+v, %v", unknown, a, err)
+	for _, from := range ApprovalStates {
+		for _, d := range decisions {
+			a := Approval{State: from}
+			err := a.Decide(d, nil)
+			want, legal := next(ApprovalTransitions, from, d)
+			switch {
+			case legal && (err != nil || a.State != want || *a.Decision != d):
+				t.Errorf("%s, %s: %s, %v", from, d, a.State, err)
+			case !legal && (err == nil || a.State != from || a.Decision != nil):
+				t.Errorf("%s, %q: %+v, %v", from, d, a, err)
+			}
 		}
 	}
 }
