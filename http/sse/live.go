@@ -25,8 +25,7 @@ import (
 // reading the durable log) runs in a goroutine of its own until the stream has caught up.
 //
 // Concurrency: Wake, end and beat may be called by any goroutine. Everything else belongs to the goroutine that runs
-// the stream. While no goroutine runs it, state is streamIdle. The goroutine that changes state from streamIdle runs
-// the stream, or passes it to the goroutine that will.
+// the stream. The goroutine whose event starts a run (streamStart) runs the stream, or passes it to the goroutine that will.
 type liveStream struct {
 	server    *Server
 	conn      net.Conn
@@ -36,7 +35,7 @@ type liveStream struct {
 	requestID string
 	slot      streamSlot // set before the first run
 
-	state        atomic.Int32
+	state        liveState
 	cause        atomic.Int32 // why the stream must end; causeNone: it continues
 	heartbeatDue atomic.Bool  // a heartbeat comment is due
 	lastWrite    atomic.Int64 // when the last write ended, as time since processStart
@@ -51,13 +50,6 @@ type liveStream struct {
 	blocked    bool               // guarded by mu; a write is waiting for the client
 	cancelWait context.CancelFunc // guarded by mu; ends a wait for the log; nil: no wait
 }
-
-// The states of a liveStream.
-const (
-	streamIdle int32 = iota
-	streamRunning
-	streamWoken // running, and woken in the meantime
-)
 
 // The causes for which a liveStream must end.
 const (
@@ -100,7 +92,7 @@ func (s *Server) takeOver(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *
 	l.source.head = appendChunk(appendHead(make([]byte, 0, size), w.Header(), time.Now()), func(b []byte) []byte {
 		return stream.render()(appendRetry(b, retryMillis), stream.First)
 	})
-	l.state.Store(streamRunning)
+	l.state.begin()
 	l.lastWrite.Store(int64(time.Since(processStart)))
 	s.sessions.add(l.account, l.session, l)
 	l.slot = s.live.add(l, conn, s.log)
@@ -125,26 +117,14 @@ func rawConn(conn net.Conn) syscall.RawConn {
 
 // Wake implements tail.Waker.
 func (l *liveStream) Wake() {
-	for {
-		switch state := l.state.Load(); {
-		case state == streamIdle && l.state.CompareAndSwap(streamIdle, streamRunning):
-			l.server.pump.push(l)
-			return
-		case state == streamRunning && l.state.CompareAndSwap(streamRunning, streamWoken), state == streamWoken:
-			return
-		}
+	if l.state.on(streamWake) == streamStart {
+		l.server.pump.push(l)
 	}
 }
 
 // becomeIdle ends a run that has caught up with the log. It returns false if the stream was woken in the meantime; the
 // run then continues.
-func (l *liveStream) becomeIdle() bool {
-	if l.state.CompareAndSwap(streamRunning, streamIdle) {
-		return true
-	}
-	l.state.Store(streamRunning)
-	return false
-}
+func (l *liveStream) becomeIdle() bool { return l.state.on(streamCaughtUp) != streamContinue }
 
 // end requests the end of the stream. Any goroutine may call it.
 func (l *liveStream) end(cause int32) {
