@@ -131,8 +131,7 @@ func countLiveWork(ctx context.Context, tx *pg.Tx, account protocol.AccountID, i
 // leaveTombstoneSQL leaves a tombstone without content, so that the identifier stays in use. It also ends the research tasks.
 const leaveTombstoneSQL = `
 	with tasks as (
-		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
-		where account_id = @account and conversation_id = @conversation and ` + open.Tasks + `
+		` + open.HideTasks + ` where t.account_id = @account and t.conversation_id = @conversation and t.` + open.Tasks + `
 	)
 	update conversations
 	set deleted_at = now(), title = '', provisional_title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,

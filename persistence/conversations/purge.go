@@ -63,16 +63,21 @@ const purgedTurns = `(
 			where account_id = @account and conversation_id = @conversation
 			order by turn_id limit @window) t`
 
-// purgeShareRows returns the step for a table of rows of shares. column is the last one of its key.
-func purgeShareRows(table, column string) string {
+// DeleteShareRows returns the statement that deletes rows of a table of the shares that meet a condition, at most limit, which is a
+// parameter. column is the last one of the table's key.
+func DeleteShareRows(table, column, condition, limit string) string {
 	return `
-		delete from ` + table + ` w using (
-			select w.share_id, w.` + column + `
-			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
-			cross join lateral (
-				select share_id, ` + column + ` from ` + table + ` where account_id = @account and share_id = s.share_id limit @limit) w
-			limit @limit) x
-		where w.account_id = @account and w.share_id = x.share_id and w.` + column + ` = x.` + column
+	delete from ` + table + ` w using (
+		select w.account_id, w.share_id, w.` + column + `
+		from (select account_id, share_id from shares where ` + condition + `) s
+		cross join lateral (
+			select account_id, share_id, ` + column + ` from ` + table + ` where account_id = s.account_id and share_id = s.share_id limit ` + limit + `) w
+		limit ` + limit + `) x
+	where w.account_id = x.account_id and w.share_id = x.share_id and w.` + column + ` = x.` + column
+}
+
+func purgeShareRows(table, column string) string {
+	return DeleteShareRows(table, column, "account_id = @account and conversation_id = @conversation", "@limit")
 }
 
 // purgeSteps delete the content of a deleted conversation, children before their parents. Each deletes at most @limit

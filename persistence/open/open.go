@@ -3,6 +3,10 @@
 // them. It runs no statement.
 package open
 
+// HideTasks is the beginning of a statement that makes nodes stop research tasks t, because what they belong to was deleted: it fences
+// their owners.
+const HideTasks = `update research_tasks t set hidden = true, owner = null, owner_epoch = t.owner_epoch + 1`
+
 // The conditions are on the column state of a table.
 const (
 	Turns       = `state not in ('completed', 'cancelled', 'failed', 'incomplete')`

@@ -67,7 +67,7 @@ const (
 		where t.account_id = @account and c.account_id = @account and c.conversation_id = t.conversation_id and c.project_id = @project
 			and t.` + open.Tasks + `)`
 	hideTasks = `
-	with tasks as (update research_tasks t set hidden = true, owner = null, owner_epoch = t.owner_epoch + 1` + tasksOfProject
+	with tasks as (` + open.HideTasks + tasksOfProject
 	runAgain = `
 	with tasks as (update research_tasks t set hidden = false` + tasksOfProject
 )

@@ -13,17 +13,8 @@ const readableSQL = `s.expires_at > now() and exists (
 
 var expirePagesSQL, expireFilesSQL, expireArtifactsSQL = expireRows("share_pages", "page"), expireRows("share_files", "n"), expireRows("share_artifacts", "n")
 
-// expireRows returns the statement that deletes rows of the shares that have expired. column is the last one of the key of the
-// table.
 func expireRows(table, column string) string {
-	return `
-	delete from ` + table + ` w using (
-		select w.account_id, w.share_id, w.` + column + `
-		from (select account_id, share_id from shares where expires_at < now()) s
-		cross join lateral (
-			select account_id, share_id, ` + column + ` from ` + table + ` where account_id = s.account_id and share_id = s.share_id limit $1) w
-		limit $1) x
-	where w.account_id = x.account_id and w.share_id = x.share_id and w.` + column + ` = x.` + column
+	return conversations.DeleteShareRows(table, column, "expires_at < now()", "$1")
 }
 
 // expireSharesSQL deletes a share only after its pages, files and artifacts, so that no transaction grows with the size of a share.
