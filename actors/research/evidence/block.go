@@ -3,6 +3,8 @@ package evidence
 import (
 	"strings"
 	"unicode/utf8"
+
+	"turnstone/protocol"
 )
 
 // blockKind is what a block of a Markdown text is.
@@ -182,13 +184,11 @@ func (s *blockScanner) delimiterFollows(end int) bool {
 
 // fenceOf returns the fence that begins a code block, or "".
 func fenceOf(line string) string {
-	for _, c := range []string{"`", "~"} {
-		n := len(line) - len(strings.TrimLeft(line, c))
-		if n >= 3 && (c == "~" || !strings.Contains(line[n:], "`")) {
-			return line[:n]
-		}
+	n := protocol.FenceRun(line)
+	if n < 3 || line[0] == '`' && strings.Contains(line[n:], "`") {
+		return ""
 	}
-	return ""
+	return line[:n]
 }
 
 func isHeading(line string) bool {
