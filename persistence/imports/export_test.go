@@ -1,9 +1,16 @@
 package imports
 
-import "context"
+import (
+	"context"
+
+	"turnstone/protocol"
+)
 
 // Sweep continues what was left unfinished.
 func (s *Store) Sweep(ctx context.Context) error { return s.sweep(ctx) }
+
+// On returns the store for the runs of a node.
+func (s *Store) On(node protocol.NodeID) *Store { return s.on(node) }
 
 // The statements that change the state of an import.
 const (

@@ -28,6 +28,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
@@ -454,15 +455,27 @@ func TestAnImportIsNotRefusedBecauseOfOneThatHasEnded(t *testing.T) {
 
 func TestAnImportOfADeadNodeContinuesAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
+	survivor := protocol.NewNodeID()
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: survivor}))
 	file := largeExport(3)
 	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
 	w.Must(err)
 	w.Database.Admin(t, `update imports set state = 'running', run = 1, active_at = now(), node_id = $1`, w.Node)
-	if active := run(w, w.Account, received.ImportID); active.State != protocol.ImportRunning || active.Imported != 0 {
+	continues := func(on protocol.NodeID) *protocol.Import {
+		w.Must(w.DB.Imports.On(on).Continue(t.Context(), imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}, receiver(w).receive))
+		found, err := w.DB.Imports.Import(t.Context(), w.Account, received.ImportID)
+		w.Must(err)
+		return found
+	}
+	if active := continues(survivor); active.State != protocol.ImportRunning || active.Imported != 0 {
 		t.Errorf("the run of a living node was ended: %+v", active)
 	}
 	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, w.Node)
-	if done := run(w, w.Account, received.ImportID); done.State != protocol.ImportCompleted || done.Imported != 2 {
+	// It was paused, and does not know yet that it is dead.
+	if active := continues(w.Node); active.State != protocol.ImportRunning || active.Imported != 0 {
+		t.Errorf("the dead node runs it again: %+v", active)
+	}
+	if done := continues(survivor); done.State != protocol.ImportCompleted || done.Imported != 2 {
 		t.Errorf("%+v", done)
 	}
 	if lost := w.Count(`select lost_runs from imports`); lost != 1 {

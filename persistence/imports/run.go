@@ -43,28 +43,31 @@ const (
 
 // RunJob returns the job that runs imports on a node, with the function that receives their files.
 func (s *Store) RunJob(node protocol.NodeID, receive ReceiveFile) jobs.Job {
+	on := s.on(node)
+	return jobs.NewLong(runTimeout, func(ctx context.Context, args RunArgs) error { return on.Continue(ctx, args, receive) })
+}
+
+// on returns the store for the runs of a node, or of none if node is zero.
+func (s *Store) on(node protocol.NodeID) *Store {
 	on := *s
 	if node != (protocol.NodeID{}) {
 		on.node = &node
 	}
-	return on.runJob(receive)
-}
-
-func (s *Store) runJob(receive ReceiveFile) jobs.Job {
-	return jobs.NewLong(runTimeout, func(ctx context.Context, args RunArgs) error { return s.Continue(ctx, args, receive) })
+	return &on
 }
 
 // maxLostRuns is the number of runs that may end with their processes. The content of the upload is probably the cause, and
 // must not end the next node too.
 const maxLostRuns = 2
 
-// claimSQL starts a run, unless another one is active.
+// claimSQL starts a run, unless another one is active. A node that was declared dead starts none: it would count as one that has ended.
 var claimSQL = `
 	update imports set state = 'running', run = run + 1, active_at = now(), node_id = @node,
 		lost_runs = lost_runs + case when state = 'running' and active_at > '-infinity' then 1 else 0 end
 	where account_id = @account and import_id = @import
 	  and (state = 'queued' or state = 'running' and (active_at < now() - @abandoned::interval
-	       or node_id is not null and not ` + pg.NodeRuns("node_id") + `))
+	       or node_id is not null and not ` + pg.NodeRuns("imports.node_id") + `))
+	  and (@node::uuid is null or ` + pg.NodeRuns("@node") + `)
 	returning run, size, handled, parts, report, unfinished_id, lost_runs`
 
 const (

@@ -84,6 +84,28 @@ func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(con
 	return err
 }
 
+// living lets a node begin no job once it was declared dead: it may have been paused, and another node runs what it has begun. It
+// implements rivertype.WorkerMiddleware.
+type living struct {
+	river.MiddlewareDefaults
+	pool *pgxpool.Pool
+	node protocol.NodeID
+}
+
+var livesSQL = `select ` + pg.NodeRuns("$1")
+
+// Work implements rivertype.WorkerMiddleware.
+func (l *living) Work(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
+	var lives bool
+	if err := l.pool.QueryRow(ctx, livesSQL, l.node).Scan(&lives); err != nil {
+		return fmt.Errorf("reading whether the node was declared dead: %w", pg.Classify(err))
+	}
+	if !lives {
+		return Later(lostPoll)
+	}
+	return run(ctx)
+}
+
 // Start starts to run jobs of these kinds as a node of the directory, or as none if node is zero. Close ends it. A nil observe gets nothing.
 func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe, kinds ...Job) (*Runner, error) {
 	pool, err := jobPool(ctx, db)
@@ -99,14 +121,15 @@ func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe
 		}
 	}
 	var middleware []rivertype.Middleware
+	name := "" // the queue chooses one that rescueLost ignores
+	if node != (protocol.NodeID{}) {
+		name = pg.UUIDText(node) // rescueLost finds the jobs of a node by it
+		middleware = append(middleware, &living{pool: pool, node: node})
+	}
 	if observe != nil {
 		middleware = append(middleware, &observed{observe: observe})
 	}
 	j := &Runner{pool: pool, log: db.Log}
-	name := "" // the queue chooses one that rescueLost ignores
-	if node != (protocol.NodeID{}) {
-		name = pg.UUIDText(node) // rescueLost finds the jobs of a node by it
-	}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID: name, Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
 		Queues: map[string]river.QueueConfig{
@@ -143,8 +166,8 @@ where state = 'running' and attempted_by[cardinality(attempted_by)] ~ '^[0-9a-f-
   and attempted_by[cardinality(attempted_by)] not in (select node_id::text from nodes where not dead)`
 
 // rescueLost lets the jobs of nodes that have ended run again, with the delays of jobRetries, until ctx ends. A node that was declared dead
-// and still runs a job was paused, and ends when it learns that it is dead; jobs allow for that. A node that has left runs none, but could
-// not store their ends. Programs before this one have identifiers of another form.
+// and still runs a job was paused; it begins no other one, and ends when it learns that it is dead. Jobs allow for that. A node that has left
+// runs none, but could not store their ends. Programs before this one have identifiers of another form.
 func (j *Runner) rescueLost(ctx context.Context) {
 	for clock.Sleep(ctx, lostPoll) == nil {
 		tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())

@@ -232,6 +232,29 @@ func TestJobsOfANodeThatHasEndedRunAgain(t *testing.T) {
 	}
 }
 
+// The others run again what it begins, and count it as a run that has ended its process.
+func TestANodeThatWasDeclaredDeadBeginsNoJob(t *testing.T) {
+	w := storetest.NewWorld(t)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error { return queue.Insert(ctx, tx, contentArgs{"new"}) }))
+	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, w.Node)
+	ran := make(chan struct{}, 1)
+	runner, err := jobs.Start(t.Context(), w.DB.DB, w.Node, nil, jobs.New(func(context.Context, contentArgs) error { ran <- struct{}{}; return nil }))
+	w.Must(err)
+	defer func() { w.Must(runner.Close(context.Background())) }()
+	storetest.Eventually(t, func() bool {
+		return w.Count(`select count(*) from river.river_job where kind = 'read_content' and (state = 'completed' or metadata ? 'snoozes')`) == 1
+	})
+	select {
+	case <-ran:
+		t.Fatal("the dead node has run a job")
+	default:
+	}
+	w.Database.Admin(t, `update nodes set dead = false where node_id = $1`, w.Node)
+	<-ran // the job is not lost
+}
+
 func TestAMissingPartitionIsCreatedAndGetsItsRows(t *testing.T) {
 	w := storetest.NewWorld(t)
 	live, ended := w.Start(w.Request(nil, "one")), w.Start(w.Request(nil, "two"))

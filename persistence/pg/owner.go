@@ -2,7 +2,7 @@ package pg
 
 // The conditions that decide which node may own work. Their parameters are expressions: a parameter of the statement, or a column.
 
-// NodeRuns is the condition that a node was not marked dead.
+// NodeRuns is the condition that a node was not marked dead. A column is named with its table: node_id alone would be that of nodes.
 func NodeRuns(node string) string {
 	return `exists (select from nodes where node_id = ` + node + ` and not dead)`
 }
