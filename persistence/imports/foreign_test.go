@@ -190,6 +190,22 @@ func TestAConversationThatHasGrownGetsItsNewMessages(t *testing.T) {
 	}
 }
 
+// The first branch comes with its conversation.
+func TestTheFeedReportsTheBranchesOfAGrownConversation(t *testing.T) {
+	w := storetest.NewWorld(t)
+	upload(w, w.Account, claudeChain(2))
+	if n := w.Count(`select count(*) from feed_items where kind = 'branch'`); n != 0 {
+		t.Errorf("%d branches of a conversation with one", n)
+	}
+	done := upload(w, w.Account, claudeChain(2, claudeMessage("1b", "", 0), claudeMessage("2b", "1", 1)))
+	if done.Messages != 2 || w.Count(`select count(*) from branches`) != 3 {
+		t.Fatalf("%+v", done)
+	}
+	if n := w.Count(`select count(*) from feed_items f join branches b on b.account_id = f.account_id and b.branch_id = f.id where f.kind = 'branch'`); n != 2 {
+		t.Errorf("the feed reports %d of 2 new branches", n)
+	}
+}
+
 // The first export has as many nested branches as a conversation may have. In the second one they are the path that is shown, so it has
 // few branches itself, but here are no more.
 func TestMessagesWithoutAPlaceInAGrownConversationAreReported(t *testing.T) {
