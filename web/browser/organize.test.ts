@@ -232,6 +232,65 @@ test("26 and 38 a sign-out waits until quick changes are stored, and asks if som
   await visit.close();
 });
 
+test("26 and 38 a sign-out waits for deletions and for the changes of other tabs, and asks if some are not stored", async () => {
+  const account = await Account.register();
+  await conversations(account, "Tides", "Charts", "Winds");
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await page.clock.install();
+  await page.reload();
+  await expectRows(page, "Winds", "Charts", "Tides");
+  const other = await visit.tab("/");
+  await expectRows(other, "Winds", "Charts", "Tides");
+  const logouts = await intercept(page, "POST", "**/auth/logout");
+  const saving = page.getByText("Saving your last changes…");
+  const remove = async (from: Page, title: string) => {
+    await choose(from, title, "Delete");
+    await from.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await from.getByRole("button", { name: "Undo" }).waitFor();
+  };
+
+  // A deletion is sent at once, and not answered in time.
+  const deletion = /\/conversations\/conv_\w+$/;
+  const winds = await intercept(page, "DELETE", deletion);
+  await remove(page, "Winds");
+  expect(winds.length).toBe(0);
+  await signOut(page);
+  await saving.waitFor();
+  await expect.poll(() => winds.length).toBe(1);
+  await page.clock.fastForward(10_000);
+  const dialog = page.getByRole("dialog", { name: "Sign out now?" });
+  await dialog.getByText("1 change to your conversations isn't saved.").waitFor();
+  expect(logouts.length).toBe(0);
+  await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
+  await winds[0]!.continue();
+  await expectRows(page, "Charts", "Tides");
+  await expectRows(other, "Charts", "Tides");
+
+  // Another tab stores a change, and sends a deletion that waited for "Undo".
+  const changes = await intercept(other, "PUT", /\/pin$/);
+  const tides = await intercept(other, "DELETE", deletion);
+  await choose(other, "Charts", "Pin");
+  await expect.poll(() => changes.length).toBe(1);
+  await remove(other, "Tides");
+  await signOut(page);
+  await saving.waitFor();
+  await expect.poll(() => tides.length).toBe(1);
+  await tides[0]!.continue();
+  await expectRows(other, "Charts");
+  expect(logouts.length).toBe(0);
+  await changes[0]!.continue();
+  await expect.poll(() => logouts.length).toBe(1);
+  await logouts[0]!.continue();
+  await other.getByLabel("Email").waitFor();
+  await page.getByLabel("Email").fill(account.email);
+  await page.getByLabel("Password", { exact: true }).fill(account.password);
+  await page.keyboard.press("Enter");
+  await expectRows(page, "Charts");
+  await sidebar(page).getByRole("heading", { name: "Pinned" }).waitFor();
+  await visit.close();
+});
+
 describe("the queue", () => {
   /** The second move does not wait until the first one is stored. */
   async function moveTwiceAtOnce(page: Page, order: () => Promise<string[]>): Promise<void> {

@@ -4,6 +4,7 @@ import { withPendingChanges, type Change } from "./pending-changes";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1", pathname: "/", protocol: "http:" });
 vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {} });
+vi.stubGlobal("navigator", { locks: { request: () => Promise.resolve() } });
 const { awaitChanges, repeatOnCurrent, storeInOrder } = await import("./change-queue");
 const { Refusal } = await import("./problem");
 const { queryClient } = await import("./queries");

@@ -5,6 +5,7 @@ import { pendingChanges, withoutChange, type Change } from "./pending-changes";
 import { unreachable } from "./problem";
 import { cacheChange, cacheWithPending } from "./queries";
 import { newUnloadGuard } from "./session-state";
+import { TabLocks } from "./tab-locks";
 
 /** The longest wait for the service to store a change, in milliseconds. */
 const timeout = 25_000;
@@ -22,6 +23,8 @@ const queues = new Map<string, Queue>();
 const unstored = new Set<Promise<Conversation>>();
 /** How many changes were refused, or had no response in time. */
 let failures = 0;
+/** Of the changes that are not stored yet, so that a sign-out in another tab waits for them. */
+export const changeLocks = new TabLocks("change");
 
 /**
  * Displays a change of a conversation and stores it, after the changes of it that were made before, so that the last one counts. Until it
@@ -50,6 +53,7 @@ export async function storeInOrder(
   const stored = queue.last ? queue.last.then(send) : send();
   queue.last = stored.catch(() => {});
   unstored.add(stored);
+  changeLocks.holdUntil(stored);
   try {
     const response = await stored;
     pending.changes.delete(change);

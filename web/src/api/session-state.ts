@@ -8,11 +8,21 @@ export const useSessionState = create<{ lost: boolean }>(() => ({ lost: false })
 
 let channel: BroadcastChannel | null = null;
 const listeners = new Set<() => void>();
+const leavingListeners = new Set<() => void>();
 const signOutListeners = new Set<() => void>();
 let signedOut = false;
 
 /** Calls listener after each sign-in of this account, in every tab. */
 export const onSignIn = (listener: () => void): void => void listeners.add(listener);
+
+/** Calls listener when the user signs out in another tab, before the account has signed out. Returns a function that ends that. */
+export function onLeaving(listener: () => void): () => void {
+  leavingListeners.add(listener);
+  return () => void leavingListeners.delete(listener);
+}
+
+/** Tells the other tabs that the user signs out, so that they send what waits. */
+export const announceSignOut = (): void => channel?.postMessage("leaving");
 
 /** Calls listener in every tab after the account has signed out, before the page is left. */
 export const onSignOut = (listener: () => void): void => void signOutListeners.add(listener);
@@ -30,8 +40,9 @@ export const newUnloadGuard =
 /** Starts to track the session: in the responses to all requests, and in the other tabs. */
 export function startSessionState(): void {
   channel = new BroadcastChannel("turnstone-access");
-  channel.onmessage = ({ data }: MessageEvent<"entered" | "left">) => {
-    if (data === "left") leave(() => location.assign("/"));
+  channel.onmessage = ({ data }: MessageEvent<"entered" | "leaving" | "left">) => {
+    if (data === "leaving") leavingListeners.forEach((listener) => listener());
+    else if (data === "left") leave(() => location.assign("/"));
     else
       void fetchSession().then(
         (session) => applySession(session),

@@ -19,7 +19,7 @@ import {
   SignOutDialog,
   useDeletion,
   useMoving,
-  useSendWhenHidden,
+  useSendWhenLeft,
   isUnsent,
   useUnsent,
 } from "../features/sidebar";
@@ -48,7 +48,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const sharing = useSharing((share) => share.conversation !== null);
   const branching = useBranching((branches) => branches.conversation !== null);
   const viewing = useFileView(({ file }) => file !== null);
-  useSendWhenHidden();
+  useSendWhenLeft();
   useProviderFailureToast();
   const navigate = useNavigate();
   const conversation = useKnownConversation(id);

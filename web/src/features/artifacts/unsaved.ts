@@ -1,15 +1,15 @@
 // What signing out has to know of the texts that the user is typing, in this tab and in others.
 import { onSignOut } from "../../api/session-state";
-import { EditLocks } from "./edit-locks";
+import { TabLocks } from "../../api/tab-locks";
 import { discardEdits, unsavedArtifacts, useEdits } from "./edits";
 import { cachedContent } from "./queries";
 
-let locks: EditLocks | null = null;
+let locks: TabLocks | null = null;
 
 /** Starts to show the other tabs of which artifacts this one has a text that is not saved, and to discard the texts at a sign-out. */
-export function startUnsaved(): EditLocks {
+export function startUnsaved(): TabLocks {
   if (locks !== null) return locks;
-  const started = (locks = new EditLocks(navigator.locks));
+  const started = (locks = new TabLocks("edit"));
   const update = () => started.hold(unsavedArtifacts(cachedContent));
   update();
   useEdits.subscribe(update);

@@ -3,6 +3,7 @@ import type { Conversation } from "../../api/client";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1", pathname: "/", protocol: "http:" });
 vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {} });
+vi.stubGlobal("navigator", { locks: { request: () => Promise.resolve() } });
 const toast = vi.hoisted(() => vi.fn());
 vi.mock("../../controls/toast", () => ({ toast }));
 const { api, Refusal } = await import("../../api/client");

@@ -57,7 +57,7 @@ async function requestDeletions(
   t: Localization["t"],
   tokens: ReadonlyMap<string, string>,
   pageEnds: boolean,
-): Promise<void> {
+): Promise<number> {
   const batch = startBatch(conversations, (one) => requestDeletion(one, tokens.get(one.conversation_id)));
   setPending(conversations, batch.startAll);
   if (pageEnds) batch.startAll();
@@ -70,7 +70,7 @@ async function requestDeletions(
       serverConfirmations: [...serverConfirmations, ...unconfirmed],
     }));
   const [first] = refused;
-  if (first === undefined) return;
+  if (first === undefined) return 0;
   refused.forEach(({ reason }) => noticeSignOut(reason));
   const remaining = refused.map(({ item }) => item);
   setPending(remaining, null);
@@ -83,6 +83,7 @@ async function requestDeletions(
     kind: "problem",
     action: { label: t("pages.retry"), run: () => (deselect(remaining), sendDeletion(remaining, t)) },
   });
+  return refused.length;
 }
 
 /** Requests the deletion of a conversation. Returns the confirmation that the service requires; null: it is deleted. */

@@ -5,6 +5,8 @@ import { useEffect } from "react";
 import { create } from "zustand";
 import type { Conversation } from "../../api/client";
 import type { Confirmation } from "../../api/problem";
+import { onLeaving } from "../../api/session-state";
+import { TabLocks } from "../../api/tab-locks";
 
 export interface ServerConfirmation {
   conversation: Conversation;
@@ -43,27 +45,47 @@ export function setPending(conversations: readonly Conversation[], sendNow: (() 
   });
 }
 
-/** The requests in flight. */
-export const sending = new Set<Promise<void>>();
+/** The requests in flight; each results in how many conversations were not deleted because of a refusal. */
+export const sending = new Set<Promise<number>>();
 
-/** Sends the deletions that wait for "Undo" or for others, and waits for the responses to all requests. */
-export async function sendDeletions(): Promise<void> {
+/** Sends the deletions that wait for "Undo" or for others. */
+function sendDeletions(): void {
   for (const sendNow of new Set(useDeletion.getState().pending.values())) sendNow();
-  await Promise.all(sending);
 }
 
-/** Sends the pending deletions when the page is hidden or left, because "Undo" cannot be pressed then. */
-export function useSendWhenHidden(): void {
+/**
+ * Sends all pending deletions, and waits for the responses until a time in milliseconds is over. Returns how many conversations are
+ * not deleted.
+ */
+export async function awaitDeletions(limit: number): Promise<number> {
+  sendDeletions();
+  const over = new Promise<number[]>((resolve) => setTimeout(resolve, limit, []));
+  const refused = await Promise.race([Promise.all(sending), over]);
+  return refused.reduce((sum, count) => sum + count, useDeletion.getState().pending.size);
+}
+
+/** Of the conversations that are being deleted, so that a sign-out in another tab waits for them. */
+export const deletionLocks = new TabLocks("deletion");
+
+/**
+ * Sends the pending deletions when the page is hidden or left, because "Undo" cannot be pressed then, and when the user signs out in
+ * another tab, because they cannot be sent afterwards.
+ */
+export function useSendWhenLeft(): void {
   useEffect(() => {
     const onVisibilityChange = () => {
-      if (document.hidden) void sendDeletions();
+      if (document.hidden) sendDeletions();
     };
-    const onPageHide = () => void sendDeletions();
     document.addEventListener("visibilitychange", onVisibilityChange);
-    window.addEventListener("pagehide", onPageHide);
+    window.addEventListener("pagehide", sendDeletions);
+    const stops = [
+      onLeaving(sendDeletions),
+      useDeletion.subscribe(({ pending }) => deletionLocks.hold(new Set(pending.keys()))),
+    ];
     return () => {
       document.removeEventListener("visibilitychange", onVisibilityChange);
-      window.removeEventListener("pagehide", onPageHide);
+      window.removeEventListener("pagehide", sendDeletions);
+      stops.forEach((stop) => stop());
     };
   }, []);
 }

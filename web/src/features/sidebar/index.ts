@@ -4,7 +4,7 @@ import { useDeletion } from "./deletion";
 import { useMoving } from "./moving";
 import { closeSignOut, isUnsent, useUnsent } from "./sign-out";
 
-export { confirmDeletion, useSendWhenHidden } from "./deletion";
+export { confirmDeletion, useSendWhenLeft } from "./deletion";
 export { SelectionToolbar } from "./conversations";
 export { useListedParts } from "./list";
 export { archive, restore, setPinned } from "./placement";

@@ -1,13 +1,13 @@
-// Signing out, in every tab. Changes of conversations are stored before. The browser then deletes all data of the app, so unsent
-// messages and unsaved texts of artifacts require a confirmation, and so do changes that could not be stored.
+// Signing out, in every tab. Changes of conversations are stored before, in every tab. The browser then deletes all data of the app,
+// so unsent messages and unsaved texts of artifacts require a confirmation, and so do changes that could not be stored.
 import { create } from "zustand";
-import { awaitChanges, hasUnstoredChanges } from "../../api/change-queue";
-import { handleSignOut } from "../../api/session-state";
+import { awaitChanges, changeLocks, hasUnstoredChanges } from "../../api/change-queue";
+import { announceSignOut, handleSignOut } from "../../api/session-state";
 import { api, Refusal } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
 import { toast } from "../../controls/toast";
 import { loadUnsaved } from "../artifacts";
-import { sendDeletions } from "./deletion";
+import { awaitDeletions, deletionLocks, useDeletion } from "./deletion";
 import { useLocalization, type Localization } from "../../messages/localization";
 
 /** The longest wait for changes of conversations to be stored before the user is asked, in milliseconds. */
@@ -26,7 +26,6 @@ export const isUnsent = ({ messages, artifacts, changes }: Unsent): boolean => m
 export const closeSignOut = (): void => useUnsent.setState(nothing);
 
 export async function signOut(t: Localization["t"]): Promise<void> {
-  await sendDeletions();
   try {
     await api.POST("/auth/logout");
   } catch (refusal) {
@@ -50,11 +49,23 @@ export function useSignOut(): () => void {
   }
 }
 
-/** Waits for the changes of conversations that are being stored, and says so. Returns how many are not stored. */
+/**
+ * Waits until the changes and deletions of conversations are stored, here and in the other tabs, and says so. Returns how many are not
+ * stored.
+ */
 async function storeChanges(t: Localization["t"]): Promise<number> {
-  if (!hasUnstoredChanges()) return 0;
-  const closeToast = toast(t("pages.sign_out.saving"), { stays: changesLimit });
-  const changes = await awaitChanges(changesLimit);
+  announceSignOut();
+  const here = hasUnstoredChanges() || useDeletion.getState().pending.size > 0;
+  const locks = [changeLocks, deletionLocks];
+  const elsewhere = Promise.all(locks.map((one) => one.ofOtherTabs()));
+  const unstored = Promise.all([
+    awaitChanges(changesLimit),
+    awaitDeletions(changesLimit),
+    ...locks.map((one) => one.awaitOtherTabs(changesLimit)),
+  ]);
+  const waits = here || (await elsewhere).flat().length > 0;
+  const closeToast = waits ? toast(t("pages.sign_out.saving"), { stays: changesLimit }) : () => {};
+  const counts = await unstored;
   closeToast();
-  return changes;
+  return counts.reduce((sum, count) => sum + count);
 }
