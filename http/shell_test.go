@@ -114,6 +114,9 @@ func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
 	}
 }
 
+// preloaded is the Link header of a document for whose page the browser requests the session at once.
+const preloaded = "</auth/session>; rel=preload; as=fetch; crossorigin"
+
 func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 	t.Parallel()
 	s := shellServer(t, smallApp)
@@ -135,6 +138,13 @@ func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 	} {
 		if w := getPage(s, "/", "Cookie", cookie); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("cookie %q: %s", cookie, w.Body)
+		}
+	}
+	for path, want := range map[string]string{"/": preloaded, "/c/conv_1": preloaded, "/no/such/page": preloaded, "/reset-password": "", "/confirm-email": ""} {
+		for cookie, want := range map[string]string{"session=x": want, "__Host-session=x": want, "theme=dark": ""} {
+			if got := getPage(s, path, "Cookie", cookie, "Accept", "text/html", "Sec-Fetch-Mode", "navigate").Header().Get("Link"); got != want {
+				t.Errorf("%s with the cookie %q: Link is %q, want %q", path, cookie, got, want)
+			}
 		}
 	}
 	if body := getPage(s, "/").Body.String(); !strings.Contains(body, `content="true"`) || !strings.Contains(body, `content="east north"`) {

@@ -109,7 +109,7 @@ const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 // Modules that are loaded together, or that several parts of the app have in common. Each would be a file of its own, most of
 // them tiny.
 const transcriptParts =
-  /\/src\/(?:parts\/(?:announcements|copy-button|disclosure|elapsed|export-text|links|plain|preview|sources)|api\/(?:trusted-address|usage))\.tsx?$/;
+  /\/src\/(?:parts\/(?:announcements|copy-button|disclosure|elapsed|export-text|links|plain|preview|sources)|api\/(?:trusted-address|usage)|features\/(?:conversation\/siblings|prompts\/index|research\/queries))\.tsx?$/;
 const organizing =
   /\/src\/(?:features\/sidebar\/(?:deletion-dialogs|deletion-requests|export|placement|placement-items|rename)|api\/batch)\.tsx?$/;
 

@@ -22,8 +22,11 @@ import (
 )
 
 // shellPaths are the pages of the web app. All of them respond with the same document, which has no user data; the
-// router in the app selects the page.
-var shellPaths = []string{"/", "/c/*", "/p/*", "/library", "/settings", "/reset-password", "/confirm-email"}
+// router in the app selects the page. mailPaths are those of links in mails, which need no session.
+var (
+	shellPaths = append([]string{"/", "/c/*", "/p/*", "/library", "/settings"}, mailPaths...)
+	mailPaths  = []string{"/reset-password", "/confirm-email"}
+)
 
 const (
 	assetsPath = "/assets/*"
@@ -33,9 +36,11 @@ const (
 	// retryNotBuilt is the Retry-After of notBuilt, in seconds: until the service was replaced.
 	retryNotBuilt = "60"
 	nonceBytes    = 16
-	themeCookie   = "theme"    // light or dark; no cookie: the theme of the system
-	localeCookie  = "language" // for example en, ar or ja
-	sidebarCookie = "sidebar"  // shown or hidden; no cookie: shown
+	// preloadSession makes a browser request the session while it loads the scripts of the app, which then use the response.
+	preloadSession = "</auth/session>; rel=preload; as=fetch; crossorigin"
+	themeCookie    = "theme"    // light or dark; no cookie: the theme of the system
+	localeCookie   = "language" // for example en, ar or ja
+	sidebarCookie  = "sidebar"  // shown or hidden; no cookie: shown
 	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
 	// workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
@@ -205,6 +210,9 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	w.Header().Set("Permissions-Policy", permissions)
 	w.Header().Set("Vary", "Cookie")
+	if hasSession(r) && !slices.Contains(mailPaths, r.URL.Path) {
+		w.Header().Set("Link", preloadSession)
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(document))
 }

@@ -22,7 +22,6 @@ import { mailPageOf, mailPages, SignIn, SignInAgain } from "./features/sign-in";
 import { Unreachable } from "./layout/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
-import { useFeedStart } from "./turn/account-feed";
 
 const root = createRootRoute({
   component: () => (
@@ -117,7 +116,6 @@ const refetchSession = (): void =>
 function SessionGate({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
   const lost = useSessionState((access) => access.lost);
-  const feedStarted = useFeedStart(({ over }) => over);
   // The last failure. It stays set during a retry, so that the error page does not disappear and reappear.
   const failure = useRef<unknown>(null);
   failure.current = session.failureReason ?? failure.current;
@@ -127,8 +125,6 @@ function SessionGate({ children }: { children: ReactNode }) {
     if (failure.current !== null) return <Unreachable refusal={failure.current} again={refetchSession} />;
     return null;
   }
-  // What is loaded after the feed has started need not be loaded again.
-  if (!feedStarted) return null;
   return (
     <>
       {children}

@@ -11,6 +11,8 @@ import "./style/shell.css";
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce;
 if (nonce) setNonce(nonce);
 
+// The text that needs it is rendered later.
+void document.fonts.load("1rem Atkinson").catch(() => {});
 start();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>

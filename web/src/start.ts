@@ -7,6 +7,7 @@ import { startEdits } from "./features/artifacts";
 import { startDrafts } from "./features/composer";
 import { startDevice } from "./controls/device";
 import { startInputModality } from "./controls/input-modality";
+import { onLater, startLater } from "./controls/later";
 import { startProviderFailure } from "./features/sign-in";
 import { startAccountFeed } from "./turn/account-feed";
 import { followAgain } from "./turn/live-store";
@@ -24,14 +25,15 @@ function startTooltips(): void {
   for (const type of events) document.addEventListener(type, load);
 }
 
-/** Registers the service worker once the page is loaded, so that it delays nothing. */
+/** Registers the service worker once the first page is shown, so that it delays nothing. */
 function startOffline(): void {
   if (!("serviceWorker" in navigator)) return; // for example a private window
   const register = () => import("./api/offline").then((offline) => offline.register()).catch(() => {}); // the app works without it
-  window.addEventListener("load", () => void register(), { once: true });
+  onLater(() => void register());
 }
 
 export function start(): void {
+  startLater();
   startTooltips();
   startDevice();
   startInputModality();

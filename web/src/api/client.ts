@@ -74,9 +74,18 @@ export async function send(request: Request): Promise<Response> {
   return sendWithToken(again);
 }
 
+/** What requests that read wait for. */
+let readStart: Promise<void> = Promise.resolve();
+
+/** Holds requests that read until the promise settles, except for that of the session. It is never rejected. */
+export const holdReads = (until: Promise<void>): void => void (readStart = until);
+
 /** Sends a request with the token. If the token is refused, renews it and repeats the request once. */
 async function sendWithToken(request: Request): Promise<Response> {
-  if (["GET", "HEAD"].includes(request.method)) return fetchOrRefuse(request);
+  if (["GET", "HEAD"].includes(request.method)) {
+    await readStart;
+    return fetchOrRefuse(request);
+  }
   const again = request.clone();
   const response = await fetchOrRefuse(await withToken(request));
   if (response.status !== 403 || (await readRefusal(response.clone())).code !== "csrf") return response;

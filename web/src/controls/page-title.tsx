@@ -30,10 +30,11 @@ function useUnread(): number {
 }
 
 export function PageTitle({ name }: { name?: string }) {
-  const { t, intl } = useLocalization();
+  const localization = useLocalization();
   const unread = useUnread();
-  const whole = name === undefined ? t("app.name") : `${name} · ${t("app.name")}`;
-  return <title>{unread > 0 ? `(${intl.formatNumber(unread)}) ${whole}` : whole}</title>;
+  const app = localization.t("app.name");
+  const whole = name === undefined ? app : `${name} · ${app}`;
+  return <title>{unread > 0 ? `(${localization.intl.formatNumber(unread)}) ${whole}` : whole}</title>;
 }
 
 /** Marks the icon of the tab, and that of the installed app, while the title has a number. */

@@ -20,12 +20,15 @@ export function dayIn(zone: string): (time: Date) => number {
   };
 }
 
-export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+let known: string | undefined;
+
+/** Returns the time zone of the reader. */
+export const zone = (): string => (known ??= Intl.DateTimeFormat().resolvedOptions().timeZone);
 
 export function useToday(): Date {
   const [now, setNow] = useState(() => new Date());
   useEffect(() => {
-    const dayOf = dayIn(zone);
+    const dayOf = dayIn(zone());
     const timer = setInterval(
       () => setNow((before) => (dayOf(before) === dayOf(new Date()) ? before : new Date())),
       checkInterval,

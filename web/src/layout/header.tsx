@@ -6,6 +6,7 @@ import type { Conversation } from "../api/client";
 import { projectQuery } from "../api/projects";
 import { IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
+import { useLater } from "../controls/later";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
 import { ArtifactsButton } from "../features/artifacts";
@@ -22,6 +23,7 @@ interface HeaderProps {
 
 export function Header({ conversation, onShow }: HeaderProps) {
   const { t } = useLocalization();
+  const later = useLater();
   return (
     <div className="flex min-h-13 shrink-0 items-center gap-1 px-2 pt-[env(safe-area-inset-top)] ps-[max(0.5rem,env(safe-area-inset-left))]">
       {onShow !== null && (
@@ -47,7 +49,7 @@ export function Header({ conversation, onShow }: HeaderProps) {
         </>
       )}
       {conversation !== undefined && !isUnsent(conversation) && <Title conversation={conversation} />}
-      {conversation !== undefined && isStored(conversation) && (
+      {later && conversation !== undefined && isStored(conversation) && (
         <ArtifactsButton key={conversation.conversation_id} conversation={conversation.conversation_id} />
       )}
     </div>

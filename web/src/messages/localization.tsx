@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Direction } from "radix-ui";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { createIntl, createIntlCache, type IntlShape } from "@formatjs/intl";
+import type { MessageFormatElement } from "@formatjs/icu-messageformat-parser";
 import { sessionQuery, settingsQuery } from "../api/queries";
-import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
+import { insertTexts } from "./insert-texts";
 import { storePreference } from "../api/preference";
 
 export interface Localization {
@@ -15,7 +16,8 @@ export interface Localization {
   direction: "ltr" | "rtl";
   /** Formats a message of the app with its values, for example `t("composer.pending.items", { count: 3 })`. */
   t(id: MessageKey, values?: Values): string;
-  intl: IntlShape;
+  /** Created when it is first read. */
+  readonly intl: IntlShape;
   messages: Messages;
   /** Sets the preferred language and stores it in this browser. The language chosen by the account takes precedence. */
   setLanguage(language: string): void;
@@ -28,19 +30,33 @@ function createLocalization(
   messages: Messages,
   setLanguage: Localization["setLanguage"] = () => {},
 ): Localization {
-  return { language, messages, setLanguage, ...createMessages(language, messages) };
+  const { direction, intl, t } = createMessages(language, messages);
+  return {
+    language,
+    messages,
+    setLanguage,
+    direction,
+    t,
+    get intl() {
+      return intl();
+    },
+  };
 }
 
 function createMessages<Key extends string>(language: string, messages: Readonly<Record<Key, string>>) {
-  const intl = createIntl({ locale: language, messages, defaultLocale: "en", onError: () => {} }, cache);
+  let created: IntlShape | undefined;
+  const intl = () =>
+    (created ??= createIntl({ locale: language, messages, defaultLocale: "en", onError: () => {} }, cache));
   const direction = languages[language]?.direction ?? "ltr";
   return {
     direction,
     intl,
     t: (id: Key, values?: Values): string => {
       // The build parses the messages with values; the others are still strings.
-      const message: unknown = messages[id];
-      return typeof message === "string" ? message : intl.formatMessage({ id }, isolateValues(values, direction));
+      const message: string | readonly MessageFormatElement[] = messages[id];
+      if (typeof message === "string") return message;
+      const isolated = isolateValues(values, direction);
+      return insertTexts(message, isolated) ?? intl().formatMessage({ id }, isolated);
     },
   };
 }
@@ -74,8 +90,7 @@ function storedPreference(name: "language"): string | undefined {
 /** Renders nothing until the messages of the language are loaded, so that no text flashes in another language. */
 export function Localization({ children }: { children: ReactNode }) {
   const session = useQuery({ ...sessionQuery, enabled: false });
-  const loads = useFeedStart(({ over }) => over);
-  const settings = useQuery({ ...settingsQuery, enabled: loads && session.data !== undefined });
+  const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
   const [preferred, setPreferred] = useState(() => storedPreference("language"));
   // A refetch during a write may return the settings before it.
   const pending = useSettingsStore((store) => store.pending.language);

@@ -2,14 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
-import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { storePreference } from "../api/preference";
 
 export function ThemeEffect() {
   const session = useQuery({ ...sessionQuery, enabled: false });
-  const loads = useFeedStart(({ over }) => over);
-  const settings = useQuery({ ...settingsQuery, enabled: loads && session.data !== undefined });
+  const settings = useQuery({ ...settingsQuery, enabled: session.data !== undefined });
   // A refetch during a write may return the settings before it.
   const pending = useSettingsStore((store) => store.pending.theme);
   const theme = pending ?? settings.data?.theme;

@@ -1,6 +1,6 @@
 // Keeps what the app displays current: refetches what the items of the account's feed report as changed. The feed is
 // opened before the first pages of the app are loaded, so that it reports every change after that.
-import { create } from "zustand";
+import { holdReads } from "../api/client";
 import { outdatedBy, rowOutdatedBy, type KnownVersions } from "../api/feed-changes";
 import {
   conversationQuery,
@@ -31,11 +31,8 @@ const known: KnownVersions = {
   settings: () => queryClient.getQueryData(settingsQuery.queryKey)?.version,
 };
 
-/** The longest time in milliseconds for which the first pages wait for the feed. */
+/** The longest time in milliseconds for which the requests of the first pages wait for the feed. */
 const longestWait = 500;
-
-/** Whether pages may be loaded: the feed is connected, cannot be, or takes too long. */
-export const useFeedStart = create<{ over: boolean }>(() => ({ over: false }));
 
 /** Starts to follow the feed. Without a session, the service refuses it until the user signs in. */
 export function startAccountFeed(): void {
@@ -46,6 +43,11 @@ export function startAccountFeed(): void {
   /** The changed conversations with their new versions; null: deleted. */
   const changed = new Map<string, number | null>();
   let timer: ReturnType<typeof setTimeout> | null = null;
+  /** Whether requests that read wait: until the feed is connected, cannot be, or takes too long. */
+  let held = true;
+  let endHold!: () => void;
+  holdReads(new Promise<void>((resolve) => (endHold = resolve)).then(() => void (held = false)));
+  setTimeout(endHold, longestWait);
 
   /** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
   async function apply(): Promise<void> {
@@ -73,17 +75,16 @@ export function startAccountFeed(): void {
         if (type === "task.changed" && id !== undefined) noteTask(id, conversation_id ?? "", state ?? "");
       }
       for (const key of items.flatMap((item) => outdatedBy(item, known)))
-        if (key.length === 0) gapAfter = lastFetch();
-        else outdated.set(key.join(" "), key);
+        if (key.length > 0) outdated.set(key.join(" "), key);
+        else if (!held) gapAfter = lastFetch(); // what is held is sent after the gap
       if (outdated.size > 0 || gapAfter !== null) timer ??= setTimeout(() => void apply(), collected);
     },
     open: (now) => {
       open = now;
       if (now) void refreshRunningTasks().catch(() => {}); // the next connection asks again
-      useFeedStart.setState({ over: true });
+      endHold();
     },
   });
-  setTimeout(() => useFeedStart.setState({ over: true }), longestWait);
   setInterval(() => {
     const signedIn = queryClient.getQueryData(sessionQuery.queryKey) !== undefined;
     if (!open && signedIn && !document.hidden && navigator.onLine && !useSessionState.getState().lost)

@@ -3,6 +3,7 @@
 import { useRef, useState } from "react";
 import { IconButton } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
+import { loadLater } from "../../controls/later";
 import { Menu, MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 
@@ -13,6 +14,7 @@ const AttachFilesDialog = deferred(() => import("./attach-files").then((m) => m.
 /** Uploads files for the message that is being written in a conversation. */
 export async function addFiles(conversation: string, files: FileList | string): Promise<void> {
   const list = typeof files === "string" ? files : [...files]; // the browser empties a FileList
+  loadLater(); // shows the uploads
   const { uploadForMessage } = await import("./attached");
   uploadForMessage(conversation, list);
 }

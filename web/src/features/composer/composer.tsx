@@ -10,6 +10,7 @@ import { onMac, formatKeys } from "../../keys/keys";
 import { useSendKey, useSendModes } from "../../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../../keys/send-modes";
 import { deferred } from "../../controls/deferred";
+import { useLater } from "../../controls/later";
 import { IconButton } from "../../controls/button";
 import { ResearchPanel, toggleResearch } from "../research";
 import { AddFilesMenu, addFiles } from "./add-files";
@@ -73,6 +74,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted, projec
   const { id, draft } = chat;
   const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
   const temporary = useTemporary(chat, state.messageInFlight || researches);
+  const later = useLater();
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
   // The conversation in whose message a file may be named with "@", or a prompt with "/".
@@ -131,15 +133,17 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted, projec
       <div
         className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
-        <Attached
-          conversation={id}
-          files={draft.files}
-          deleted={deleted ? chat : null}
-          canSend={way.canSend}
-          isStored={chat.fresh === null}
-          takesDrops={project === undefined}
-          noteID={`${noteID}-files`}
-        />
+        {(later || deleted || draft.files.length > 0) && (
+          <Attached
+            conversation={id}
+            files={draft.files}
+            deleted={deleted ? chat : null}
+            canSend={way.canSend}
+            isStored={chat.fresh === null}
+            takesDrops={project === undefined}
+            noteID={`${noteID}-files`}
+          />
+        )}
         {research.on && (
           <ResearchPanel
             conversation={id}

@@ -6,6 +6,8 @@ import { ArtifactPanel, useOpenedArtifact } from "../artifacts";
 import { Composer, newChat, OutboxMessageNotice, PendingList, UnsentText } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
+import { useLater } from "../../controls/later";
+import { useOutbox } from "../../api/outbox";
 import { isUnsent } from "../../api/provisional";
 import { useOnline } from "../../controls/media";
 import { useKnownConversation } from "../../api/known-conversation";
@@ -31,10 +33,15 @@ export function ConversationRoute() {
   // The identifier of the open new chat. Kept until another page is opened, because endNewChat() comes before that.
   const opened = useRef<string | null>(null);
   opened.current = id === null ? (opened.current ?? newChat().id) : null;
-  // Loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
+  // The transcript is loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
+  const later = useLater();
+  const needed = later || id !== null;
   useEffect(() => {
-    for (const part of [Transcript, OutboxMessageNotice]) void part.preload().catch(() => {});
-  }, []);
+    if (needed) void Transcript.preload().catch(() => {});
+  }, [needed]);
+  useEffect(() => {
+    if (later) void OutboxMessageNotice.preload().catch(() => {});
+  }, [later]);
   const key = id ?? opened.current!;
   return <ConversationView key={key} id={key} isNew={id === null} />;
 }
@@ -115,10 +122,13 @@ function ConversationFooter({
   deleted: boolean;
 }) {
   const live = useLive(({ byID: turns }) => (turnID === null || deleted ? null : (turns[turnID] ?? null)));
+  const later = useLater();
+  const unaccepted = useOutbox(({ list }) => list.length > 0);
+  const mayWait = later || live !== null || unaccepted || (page?.follow_ups.length ?? 0) > 0;
   return (
     <div className="relative mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <ConnectionBanner live={live} />
-      <PendingList page={deleted ? undefined : page} live={live} />
+      {mayWait && <PendingList page={deleted ? undefined : page} live={live} />}
       <Composer conversationID={id} page={page} live={live} deleted={deleted} />
     </div>
   );

@@ -8,6 +8,7 @@ import { sessionQuery } from "../../api/queries";
 import { addFiles, endNewChat, focusComposer, newChat } from "../composer";
 import { NewProjectDialog } from "../projects";
 import { Icon, type IconName } from "../../controls/icon";
+import { useNoteShown } from "../../controls/later";
 import { useLocalization } from "../../messages/localization";
 import bird from "../../style/bird.svg";
 
@@ -27,6 +28,7 @@ export function NewChatExamples({ id }: { id: string }) {
   const list = useRef<HTMLUListElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const [naming, setNaming] = useState(false);
+  useNoteShown();
   useLayoutEffect(() => {
     const shown = list.current;
     // The steps disappear when the chat is stored; a focused step passes the focus on.

@@ -4,9 +4,10 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { sentFromThisTab } from "../../api/outbox";
 import { markRead } from "../../api/queries";
 import { useComposerRequests } from "../composer";
-import { TaskList } from "../research";
+import { Tasks } from "../research";
 import { deferred } from "../../controls/deferred";
 import { Icon } from "../../controls/icon";
+import { useNoteShown } from "../../controls/later";
 import { keyOf, onMac } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import { List, maxUnvirtualized, type RowLocator } from "./list";
@@ -47,6 +48,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   const [finding, closeFind] = useFind(rows.length > maxUnvirtualized || conversation.hasOlder);
   useAddressedMessage(id, conversation, scroll, locator);
   useMarkAsRead(id, rows, following, page?.unread === true);
+  useNoteShown();
   const busy = turnID !== null || page?.live_turn_id != null;
   const context = useMemo(() => ({ id, busy, scroll: { hold }, editHandled }), [id, busy, hold, editHandled]);
   return (
@@ -64,7 +66,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
               )}
               <List rows={rows} scroll={scroll} locator={locator} edit={edit} />
             </div>
-            <TaskList
+            <Tasks
               conversation={id}
               lastMessageAt={rows.findLast(({ message }) => message !== null)?.message?.created_at ?? null}
             />

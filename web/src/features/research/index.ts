@@ -5,6 +5,7 @@ import { CitationNumber } from "../../parts/citation-number";
 export { idle, longestQuestion, maxQuestionFiles, toggleResearch, useResearchMode } from "./mode";
 export { isUsable } from "./budget";
 export { reportQuery } from "./queries";
+export { Tasks } from "./tasks";
 
 /** Loads what starts a task. */
 export const loadStart = () => import("./start");
@@ -12,7 +13,6 @@ export const loadStart = () => import("./start");
 const ignore = { onFailure: () => {} };
 
 export const ResearchPanel = deferred(() => import("./research-panel").then((m) => m.ResearchPanel), ignore);
-export const TaskList = deferred(() => import("./task-list").then((m) => m.TaskList), ignore);
 export const ReportDetails = deferred(() => import("./report-details").then((m) => m.ReportDetails), ignore);
 export const Citation = deferred(() => import("./citation").then((m) => m.Citation), {
   Placeholder: CitationNumber,

@@ -36,7 +36,7 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   const list = useInfiniteQuery(conversationsQuery);
   const today = useToday();
   const parts = useListedParts(list.data?.pages);
-  const lines = useMemo(() => linesOf(parts, today, zone), [parts, today]);
+  const lines = useMemo(() => linesOf(parts, today, zone()), [parts, today]);
   const selecting = useSelecting((one) => one.list === "sidebar");
   const conversations = useMemo(() => (selecting ? parts.flat() : []), [parts, selecting]);
   useSelectable(parts);
