@@ -25,10 +25,16 @@ function startTooltips(): void {
   for (const type of events) document.addEventListener(type, load);
 }
 
+/** A notification of the worker opens its page in any tab, also in one that did not show it. */
+function openNotified({ data }: MessageEvent<{ open: string }>): void {
+  history.pushState(null, "", data.open); // the router follows
+}
+
 /** Registers the service worker once the first page is shown, so that it delays nothing. */
 function startOffline(): void {
   if (!("serviceWorker" in navigator)) return; // for example a private window
   const register = () => import("./api/offline").then((offline) => offline.register()).catch(() => {}); // the app works without it
+  navigator.serviceWorker.addEventListener("message", openNotified);
   onLater(() => void register());
 }
 

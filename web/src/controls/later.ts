@@ -19,12 +19,13 @@ export const useLater = (): boolean => useLoads(({ later }) => later);
 /** Calls load when what the first page can do without is to be loaded. */
 export const onLater = (load: () => void): void => void useLoads.subscribe(load);
 
-/** Notes that a component is shown for which the user has opened the page. */
-export function useNoteShown(): void {
+/** Notes that a component is shown for which the user has opened the page; unless shown is false. */
+export function useNoteShown(shown = true): void {
   useEffect(() => {
+    if (!shown) return;
     const frame = requestAnimationFrame(() => setTimeout(loadLater)); // after it was painted
     return () => cancelAnimationFrame(frame);
-  }, []);
+  }, [shown]);
 }
 
 /** Starts to wait for the first page. Files that are dragged over it are dropped on what is loaded later. */

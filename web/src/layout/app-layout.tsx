@@ -4,6 +4,7 @@ import { useCallback, useEffect, useState, type ReactNode } from "react";
 import { useFileView } from "../controls/viewed-file";
 import { focusComposer } from "../features/composer";
 import { useDevice } from "../controls/device";
+import { useNoteShown } from "../controls/later";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
@@ -38,6 +39,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const id = useParams({ strict: false }).conversation ?? null;
   useShownConversation(id);
   const path = useLocation({ select: ({ pathname }) => pathname });
+  useNoteShown(path !== "/" && id === null); // a chat notes it by itself, once its messages are shown
   const wide = useMedia("(min-width: 48rem)");
   const docked = useDevice((device) => device.sidebar);
   const notify = useDevice((device) => device.notify);

@@ -3,12 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Refusal } from "../../api/client";
 import { conversationQuery } from "../../api/queries";
-import { useNoteShown } from "../../controls/later";
 import { Composer, endNewChat, newChat, useStoredDraft } from "../composer";
 
 export function ProjectComposer({ project }: { project: string }) {
   const [id, setID] = useState(() => newChat(project).id);
-  useNoteShown();
   const stored = useStoredDraft(id, project);
   const { data: page, error } = useQuery({ ...conversationQuery(id), enabled: stored });
   // It was deleted, moved or used elsewhere: the next message begins another conversation.
