@@ -101,6 +101,8 @@ describe("temporary chats", () => {
     await expect.poll(() => drafts.length).toBe(1); // it is not stored
     const { data } = await account.read<{ data: { filename: string; kept: boolean }[] }>("/files");
     expect(data).toMatchObject([{ filename: "tides.txt", kept: false }]);
+    await drafts[0]!.continue();
+    await opened(page); // so that the next new chat of this window is another one
     await visit.close();
   });
 
