@@ -12,6 +12,11 @@ func (s *Store) Sweep(ctx context.Context) error { return s.sweep(ctx) }
 // On returns the store for the runs of a node.
 func (s *Store) On(node protocol.NodeID) *Store { return s.on(node) }
 
+// Discard does what follows when the reception of an import has failed.
+func (s *Store) Discard(ctx context.Context, account protocol.AccountID, id protocol.ImportID) {
+	(&transfer{store: s, account: account, id: id}).discard(ctx, "The upload ended early.")
+}
+
 // The statements that change the state of an import.
 const (
 	CancelSQL          = cancelImportSQL

@@ -453,6 +453,18 @@ func TestAnImportIsNotRefusedBecauseOfOneThatHasEnded(t *testing.T) {
 	}
 }
 
+// The reply to the commit that queues an import is lost, so its reception seems to have failed.
+func TestAnImportThatWasQueuedKeepsItsUpload(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := largeExport(3)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	w.DB.Imports.Discard(t.Context(), w.Account, received.ImportID)
+	if done := run(w, w.Account, received.ImportID); done.State != protocol.ImportCompleted || done.Imported != 2 {
+		t.Errorf("%+v", done)
+	}
+}
+
 func TestAnImportOfADeadNodeContinuesAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	survivor := protocol.NewNodeID()

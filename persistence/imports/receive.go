@@ -164,7 +164,8 @@ func (r *transfer) finish(ctx context.Context) (received *protocol.Import, err e
 	return received, err
 }
 
-// discard ends the import as failed and deletes what was received. If that fails, the sweep does it.
+// discard ends the import as failed and deletes what was received, unless it was queued by a commit whose reply was lost. If that fails, the
+// sweep does it.
 func (r *transfer) discard(ctx context.Context, failure string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
 	defer cancel()
@@ -172,7 +173,7 @@ func (r *transfer) discard(ctx context.Context, failure string) {
 	args["failure"] = failure
 	_, err := r.store.db.Exec(ctx, r.account, receiveFailedSQL, args)
 	if err == nil {
-		err = r.store.deleteUpload(ctx, r.account, r.id)
+		err = r.store.deleteIfEnded(ctx, RunArgs{r.account, r.id})
 	}
 	if err != nil {
 		r.store.db.Log.Warn("an upload was not deleted; the sweep of imports does it", zap.Error(err))
