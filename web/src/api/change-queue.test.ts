@@ -200,6 +200,19 @@ test("a refused change is reverted at once to what the newest response has, also
   queryClient.clear();
 });
 
+test("a refused change is reverted to a title that the service has generated meanwhile, which has no version of its own", async () => {
+  queryClient.setQueryData(["conversation", "conv_1"], tides);
+  const rename = change("rename", { title: "Ebb", title_source: "user" });
+  withPendingChanges({ ...tides, title: "Generated", title_source: "auto" });
+  rename.refuse(new Error("refused"));
+  await expect(rename.stored).rejects.toThrow("refused");
+  expect(queryClient.getQueryData(["conversation", "conv_1"])).toMatchObject({
+    title: "Generated",
+    title_source: "auto",
+  });
+  queryClient.clear();
+});
+
 test("a sign-out waits until all changes are stored, counts the others, and does not wait for long", async () => {
   expect(await awaitChanges(1_000_000)).toBe(0);
   const pin = change("pin", { pinned_at: "now" });
@@ -215,6 +228,18 @@ test("a sign-out waits until all changes are stored, counts the others, and does
   expect(await awaitChanges(0)).toBe(1);
   late.answer({});
   await late.stored;
+});
+
+test("a sign-out does not wait for longer when the clock is set back", async () => {
+  const pin = change("pin", { pinned_at: "now" });
+  let reads = 0;
+  vi.spyOn(Date, "now").mockImplementation(() => {
+    if (++reads > 100) throw new Error("the page waits without a pause");
+    return -reads;
+  });
+  expect(await awaitChanges(0)).toBe(1);
+  pin.answer({});
+  await pin.stored;
 });
 
 test("the browser does not ask after a sign-out, because nothing can be stored any more", async () => {

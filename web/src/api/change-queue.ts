@@ -118,9 +118,9 @@ export async function repeatOnCurrent(
 /** Waits until all changes are stored or refused, or a time in milliseconds is over. Returns how many are not stored. */
 export async function awaitChanges(limit: number): Promise<number> {
   const before = failures;
-  const end = Date.now() + limit;
-  const over = new Promise<void>((resolve) => setTimeout(resolve, limit));
-  while (unstored.size > 0 && Date.now() < end) await Promise.race([Promise.allSettled(unstored), over]);
+  let over = false; // not by the time of day, which can be set back
+  const end = new Promise<void>((resolve) => setTimeout(resolve, limit)).then(() => void (over = true));
+  while (unstored.size > 0 && !over) await Promise.race([Promise.allSettled(unstored), end]);
   return failures - before + unstored.size;
 }
 

@@ -21,7 +21,7 @@ export const pendingChanges = new Map<string, Pending>();
 export function withPendingChanges<T extends Conversation>(one: T): T {
   const pending = pendingChanges.get(one.conversation_id);
   if (pending === undefined) return one;
-  if (one.version > pending.stored.version) pending.stored = one;
+  if (one.version >= pending.stored.version) pending.stored = one; // a title of the service does not change the version
   return Object.assign({}, one, ...pending.changes);
 }
 
