@@ -50,7 +50,7 @@ var unscoped = map[string]string{
 	"mails.expireSQL":                       "sweep",
 	"memory.expireLocationsSQL":             "sweep",
 	"projects.dueProjectsSQL":               "sweep",
-	"shares.expireRows":                     "sweep",
+	"conversations.DeleteShareRows":         "its condition is a parameter: of the purge it names the account, of the expiry that the shares have expired",
 	"shares.expireSharesSQL":                "sweep",
 }
 
