@@ -114,7 +114,7 @@ func TestABrowserThatNavigatesToAnUnknownAddressGetsTheApp(t *testing.T) {
 	}
 }
 
-// preloaded is the Link header of a document for whose page the browser requests the session at once.
+// preloaded is the Link header with which the browser requests the session while it loads the scripts of the page.
 const preloaded = "</auth/session>; rel=preload; as=fetch; crossorigin"
 
 func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// private returns a tool whose results are private. If its name is code, its failures are private too.
+// private returns a tool whose results are private. The failures of the tool named code are private, too.
 func private(name string) toolbox.Tool {
 	return &toolboxtest.Tool{Is: toolbox.Spec{Name: name, Private: true, Untrusted: true, PrivateFailures: name == "code"}}
 }

@@ -25,7 +25,7 @@ import (
 // reading the durable log) runs in a goroutine of its own until the stream has caught up.
 //
 // Concurrency: Wake, end and beat may be called by any goroutine. Everything else belongs to the goroutine that runs
-// the stream. The goroutine whose event starts a run (streamStart) runs the stream, or passes it to the goroutine that will.
+// the stream. The goroutine whose event returns streamStart runs the stream, or passes it to the pump, which runs it.
 type liveStream struct {
 	server    *Server
 	conn      net.Conn

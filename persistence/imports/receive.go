@@ -164,8 +164,8 @@ func (r *transfer) finish(ctx context.Context) (received *protocol.Import, err e
 	return received, err
 }
 
-// discard ends the import as failed and deletes what was received, unless it was queued by a commit whose reply was lost. If that fails, the
-// sweep does it.
+// discard ends the import as failed and deletes its upload. It changes nothing if the import is queued: then only the reply to that commit
+// was lost. The sweep deletes what discard could not delete.
 func (r *transfer) discard(ctx context.Context, failure string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
 	defer cancel()

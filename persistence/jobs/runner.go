@@ -28,7 +28,7 @@ const (
 	urgentAtOnce = 2
 	jobTimeout   = time.Minute
 	jobPoll      = time.Second     // the queue is polled: LISTEN would need a connection of every node
-	jobRescue    = 3 * time.Minute // for a job whose node is not known to be dead
+	jobRescue    = 3 * time.Minute // a job without an end runs again, unless rescueLost has noticed before that its node is dead
 	lostPoll     = 2 * time.Second
 	jobStopTime  = 10 * time.Second // time for running jobs to end; then they are cancelled and run again elsewhere
 
@@ -84,23 +84,23 @@ func (o *observed) Work(ctx context.Context, job *rivertype.JobRow, run func(con
 	return err
 }
 
-// living lets a node begin no job once it was declared dead: it may have been paused, and another node runs what it has begun. It
-// implements rivertype.WorkerMiddleware.
-type living struct {
+// nodeCheck prevents a node that was declared dead from beginning a job: other nodes would run the same job again. Such a node was paused.
+// nodeCheck implements rivertype.WorkerMiddleware.
+type nodeCheck struct {
 	river.MiddlewareDefaults
 	pool *pgxpool.Pool
 	node protocol.NodeID
 }
 
-var livesSQL = `select ` + pg.NodeRuns("$1")
+var nodeRunsSQL = `select ` + pg.NodeRuns("$1")
 
 // Work implements rivertype.WorkerMiddleware.
-func (l *living) Work(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
-	var lives bool
-	if err := l.pool.QueryRow(ctx, livesSQL, l.node).Scan(&lives); err != nil {
+func (c *nodeCheck) Work(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
+	var runs bool
+	if err := c.pool.QueryRow(ctx, nodeRunsSQL, c.node).Scan(&runs); err != nil {
 		return fmt.Errorf("reading whether the node was declared dead: %w", pg.Classify(err))
 	}
-	if !lives {
+	if !runs {
 		return Later(lostPoll)
 	}
 	return run(ctx)
@@ -124,7 +124,7 @@ func Start(ctx context.Context, db *pg.DB, node protocol.NodeID, observe Observe
 	name := "" // the queue chooses one that rescueLost ignores
 	if node != (protocol.NodeID{}) {
 		name = pg.UUIDText(node) // rescueLost finds the jobs of a node by it
-		middleware = append(middleware, &living{pool: pool, node: node})
+		middleware = append(middleware, &nodeCheck{pool: pool, node: node})
 	}
 	if observe != nil {
 		middleware = append(middleware, &observed{observe: observe})

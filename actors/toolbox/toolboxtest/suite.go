@@ -93,7 +93,7 @@ func checkGarbage(t *testing.T, c *Case, entry *toolbox.Entry) {
 			continue // such a call never reaches the tool
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // what is accepted must end at once
+		cancel() // a call with an accepted input must end at once
 		_, err := c.Tool.Run(ctx, &toolbox.Call{Input: json.RawMessage(input), FirstSource: 1})
 		var failure *toolbox.Failure
 		switch {

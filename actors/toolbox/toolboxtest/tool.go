@@ -1,4 +1,4 @@
-// Package toolboxtest has the suite that every tool passes, and a tool for the tests of what calls one. Only tests import it.
+// Package toolboxtest has the suite that every tool passes, and a tool for tests. Only tests import it.
 package toolboxtest
 
 import (
@@ -18,9 +18,9 @@ const Schema = `{"type":"object","properties":{
 
 // Tool is a tool for tests.
 type Tool struct {
-	// Is describes the tool. What the suite demands and it leaves out gets a value that changes nothing: it only reads.
+	// Is describes the tool. Empty fields that the suite requires get defaults: a tool that only reads.
 	Is toolbox.Spec
-	// Play is toolbox.Tool.Run of a call whose ctx has not ended; nil: an empty result.
+	// Play runs a call whose ctx has not ended. nil: the result is empty.
 	Play func(ctx context.Context, call *toolbox.Call) (toolbox.Result, error)
 }
 
@@ -38,7 +38,7 @@ func Says(spec *toolbox.Spec, say func() (string, error)) *Tool {
 func (t *Tool) Spec() toolbox.Spec {
 	spec := t.Is
 	spec.Kind, spec.Title = cmp.Or(spec.Kind, "compute"), cmp.Or(spec.Title, spec.Name)
-	spec.Description = cmp.Or(spec.Description, "A tool for tests, whose result each test chooses for itself.")
+	spec.Description = cmp.Or(spec.Description, "A tool for tests. Each test decides what a call returns.")
 	spec.Effect, spec.Risk = cmp.Or(spec.Effect, protocol.EffectRead), cmp.Or(spec.Risk, protocol.RiskLow)
 	spec.Reversibility, spec.Timeout = cmp.Or(spec.Reversibility, protocol.Reversible), cmp.Or(spec.Timeout, time.Minute)
 	if spec.Schema == nil {

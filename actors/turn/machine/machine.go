@@ -128,8 +128,8 @@ type steeringInput struct {
 	sequence   int64
 	hash       string
 	state      protocol.InputState
-	step       int                   // of InputApplied: the step whose request contains the input
-	returned   protocol.ReturnReason // of InputReturned
+	step       int                   // set in the state applied: the step whose request contains the input
+	returned   protocol.ReturnReason // set in the state returned
 	returnedAt int64                 // the sequence of the event that returned the input
 	applyAt    int64                 // the sequence of the event with which RecordApply was stored; 0: none
 
