@@ -174,6 +174,7 @@ func (c *client) sendAllowing(o *operation, allowed int, method, path string, bo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), requestTimeout)
 	defer cancel()
 	o.Client, o.Began = c.name, c.clock()
+	o.Status, o.Code, o.Unknown, o.Replayed = 0, "", false, false // of the request before, which may have got a response
 	response, err := c.user.Request(ctx, method, path, body, headers...)
 	o.Ended = c.clock()
 	switch {

@@ -2,6 +2,8 @@ package crash
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/verify"
 )
@@ -360,5 +363,26 @@ func TestHistoriesWithManyUnknownCommandsAreDecided(t *testing.T) {
 		if got := porcupine.CheckOperationsTimeout(h.model, h.operations, linearTime); got != want {
 			t.Errorf("accepted %q: %s, want %s", accepted, got, want)
 		}
+	}
+}
+
+// A client reads an upload that is still scanned; when that request gets no response, nothing is known of the file.
+func TestARequestWithoutAResponseDoesNotKeepTheStatusOfTheOneBefore(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer server.Close()
+	user := sitetest.NewGuest(t, server.URL)
+	defer user.Ledger.Plan()()
+	c := &client{user: user, notes: newFindings(), clock: func() time.Duration { return 0 }, ctx: t.Context()}
+	var o operation
+	if c.send(&o, http.MethodPut, "/files/uploads/u/content", nil); !o.acknowledged() {
+		t.Fatalf("status %d, want 202", o.Status)
+	}
+	if c.send(&o, http.MethodGet, "/files/uploads/u", nil); !o.open() {
+		t.Errorf("status %d after a request without a response", o.Status)
 	}
 }
