@@ -1,8 +1,7 @@
 // The state of a conversation next to its title: an icon, with a text for screen readers.
-import { useQuery } from "@tanstack/react-query";
 import type { Conversation } from "../../api/client";
+import { useCachedDraft } from "../../api/cached-draft";
 import { isUnsent } from "../../api/provisional";
-import { conversationQuery, hasContent } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { useDeletion } from "./deletion";
@@ -14,11 +13,7 @@ export function ConversationState({ conversation, current }: { conversation: Con
   const id = conversation.conversation_id;
   const deleting = useDeletion((deletion) => deletion.pending.has(id));
   // Newer than the list for a conversation that was open in this tab.
-  const { data: draft = conversation.has_draft } = useQuery({
-    ...conversationQuery(id),
-    enabled: false,
-    select: ({ draft }) => hasContent(draft),
-  });
+  const draft = useCachedDraft(id) ?? conversation.has_draft;
   const waits = useApprovals()?.data.some(({ conversation_id }) => conversation_id === id) === true;
   const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
   if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
