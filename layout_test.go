@@ -130,7 +130,7 @@ var owners = map[string]string{
 	"github.com/rs/cors":                     "http",
 	"github.com/yuin/goldmark":               "http",
 	"github.com/microcosm-cc/bluemonday":     "http",
-	"google.golang.org/":                     "actors",
+	"google.golang.org/grpc":                 "actors",
 	"github.com/asynkron/":                   "actors",
 	"github.com/openai/":                     "providers",
 	"github.com/gabriel-vasile/":             "providers",

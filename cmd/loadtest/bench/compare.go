@@ -95,7 +95,7 @@ func (c Compare) Run(ctx context.Context, p *console.Console) (err error) {
 func compareRound(ctx context.Context, programs [2]*program, round int, whole bool) error {
 	var direct float64
 	if whole {
-		w, err := programs[0].starting(ctx, false, comparedStarts)
+		w, err := programs[0].starting(ctx, false, programs[0].comparedLoad())
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,12 @@ func compareRound(ctx context.Context, programs [2]*program, round int, whole bo
 	return nil
 }
 
-// comparedStarts is the window of P3.
-const comparedStarts = 8 * time.Second
+// comparedLoad returns the load of P3, in a shorter window.
+func (p *program) comparedLoad() startLoad {
+	l := p.startingLoad()
+	l.over = 8 * time.Second
+	return l
+}
 
 // measureCosts measures a round of one program; direct is the time to the first token of the model itself.
 func (p *program) measureCosts(ctx context.Context, direct float64, whole bool) error {
@@ -144,7 +148,7 @@ func (p *program) measureCosts(ctx context.Context, direct float64, whole bool) 
 		}
 	}
 	if whole {
-		w, err := p.starting(ctx, true, comparedStarts)
+		w, err := p.starting(ctx, true, p.comparedLoad())
 		if err != nil {
 			return err
 		}

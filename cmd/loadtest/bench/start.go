@@ -27,9 +27,10 @@ type startBench struct{ *bench }
 func (b startBench) firstToken(ctx context.Context) error {
 	table := figures.NewTable("round", "target", "starts", "first token p50 ms", "p99", "max", "header p50 ms", "p99", "others' CPUs")
 	var p50s, p99s [2]figures.Samples
+	l := b.startingLoad()
 	for round := range b.rounds {
 		for _, service := range alternate(round) {
-			w, err := b.starting(ctx, service, b.pickDuration(15*time.Second, 6*time.Second))
+			w, err := b.starting(ctx, service, l)
 			if err != nil {
 				return err
 			}
@@ -44,53 +45,60 @@ func (b startBench) firstToken(ctx context.Context) error {
 	}
 	b.report.Add(goals.Figure{Goal: "P3 p50", Ours: p50s[0], Baseline: p50s[1], Unit: "ms", Score: p50s[0].Minus(p50s[1])})
 	b.report.Add(goals.Figure{Goal: "P3 p99", Ours: p99s[0], Baseline: p99s[1], Unit: "ms", Score: p99s[0].Minus(p99s[1])})
-	live, lifetime := b.startingLoad()
-	b.report.Detail("P3", fmt.Sprintf("%d live turns, %d starts/s", live, int(float64(live)/lifetime.Seconds())), table)
-	return nil
+	b.report.Detail("P3", l.String(), table)
+	return b.stages(ctx)
 }
 
-// startingLoad returns the load of P3: the number of live turns, and how long each lasts.
-func (b startBench) startingLoad() (live int, lifetime time.Duration) {
-	return b.pickCount(300, 30), b.pickDuration(10*time.Second, 3*time.Second)
+// startLoad is a steady load of turns that start and end: so many are live at the same time, and each lasts a lifetime.
+type startLoad struct {
+	live           int
+	lifetime, over time.Duration // over: of the measurement
 }
 
-// starting measures the starts of turns of the service, or of streams of the model itself, at the load of P3.
-func (b startBench) starting(ctx context.Context, service bool, over time.Duration) (window, error) {
-	live, lifetime := b.startingLoad()
-	text := load.Script{Tokens: int(lifetime / load.TokenInterval), Interval: load.TokenInterval}.String()
-	address, request := b.site.Model.Address, func(int) []byte { return load.CompletionRequest(b.site.Model.Address, text) }
-	if service {
-		accounts, err := b.accountsFor(ctx, live)
-		if err != nil {
-			return window{}, err
-		}
-		address, request = b.site.Public, func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") }
+func (l startLoad) String() string {
+	return fmt.Sprintf("%d live turns, %d starts/s", l.live, int(float64(l.live)/l.lifetime.Seconds()))
+}
+
+// startingLoad returns the load of P3.
+func (b startBench) startingLoad() startLoad {
+	return startLoad{live: b.pickCount(300, 30), lifetime: b.pickDuration(10*time.Second, 3*time.Second), over: b.pickDuration(15*time.Second, 6*time.Second)}
+}
+
+// starting measures the starts of turns of the service, or of streams of the model itself.
+func (b startBench) starting(ctx context.Context, service bool, l startLoad) (window, error) {
+	text := load.Script{Tokens: int(l.lifetime / load.TokenInterval), Interval: load.TokenInterval}.String()
+	if !service {
+		request := load.CompletionRequest(b.site.Model.Address, text)
+		return b.measureStarts(ctx, l, b.site.Model.Address, false, func(int) []byte { return request })
 	}
-	return b.measureStarts(ctx, address, live, lifetime, over, service, request)
+	accounts, err := b.accountsFor(ctx, l.live)
+	if err != nil {
+		return window{}, err
+	}
+	return b.measureStarts(ctx, l, b.site.Public, true, func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") })
 }
 
-// measureStarts starts streams of a limited lifetime at a constant rate, so that live of them run at the same time, and
-// measures once they do.
-func (b startBench) measureStarts(ctx context.Context, address string, live int, lifetime, over time.Duration, service bool, request func(int) []byte) (w window, err error) {
+// measureStarts starts streams at a constant rate, and measures once as many as the load has are live.
+func (b startBench) measureStarts(ctx context.Context, l startLoad, address string, service bool, request func(int) []byte) (w window, err error) {
 	rec := load.NewRecorder()
 	measured := make(chan error, 1)
 	go func() {
-		if err := clock.Sleep(ctx, lifetime+warm); err != nil {
+		if err := clock.Sleep(ctx, l.lifetime+warm); err != nil {
 			measured <- err
 			return
 		}
 		window := func() (err error) {
-			w, err = b.measure(ctx, rec, over)
+			w, err = b.measure(ctx, rec, l.over)
 			return err
 		}
 		if service {
-			measured <- b.profiled(ctx, over, window)
+			measured <- b.profiled(ctx, l.over, window)
 		} else {
 			measured <- window()
 		}
 	}()
-	all := lifetime + warm + over
-	f, err := load.Launch(ctx, address, int(float64(live)*all.Seconds()/lifetime.Seconds()), all, rec, request)
+	all := l.lifetime + warm + l.over
+	f, err := load.Launch(ctx, address, int(float64(l.live)*all.Seconds()/l.lifetime.Seconds()), all, rec, request)
 	if err != nil {
 		return w, errors.Join(err, <-measured)
 	}
