@@ -97,7 +97,7 @@ func post(t *testing.T, address string, body []byte, status int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: time.Minute}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
