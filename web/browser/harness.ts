@@ -116,24 +116,25 @@ export class Account {
    * the suite.
    */
   async request(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const key: Record<string, string> = method === "POST" ? { "Idempotency-Key": crypto.randomUUID() } : {};
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    const response = await this.send(path, { method, headers: { ...key, ...headers }, ...text });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  }
+
+  /** Sends a request as this account, whose response may have any status. */
+  async send(path: string, init: RequestInit): Promise<Response> {
+    const session = { Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url };
     const response = await fetch(url + path, {
-      method,
-      headers: {
-        "Content-Type": "application/json",
-        Cookie: this.#cookie,
-        "X-CSRF-Token": this.#csrf,
-        Origin: url,
-        ...(method === "POST" ? { "Idempotency-Key": crypto.randomUUID() } : {}),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...init,
+      headers: { "Content-Type": "application/json", ...session, ...(init.headers as Record<string, string>) },
     });
-    countRefusal(response.status, method, path);
+    countRefusal(response.status, init.method ?? "GET", path);
     for (const cookie of response.headers.getSetCookie()) {
       const pair = cookie.split(";")[0]!; // the service also sets a cookie that marks a known device
       if (/^(__Host-)?session=/.test(pair)) this.#cookie = pair;
     }
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return response;
   }
 
@@ -144,9 +145,7 @@ export class Account {
     const created = await this.request("POST", "/files/uploads", session);
     const { upload_id } = (await created.json()) as { upload_id: string };
     const path = `/files/uploads/${upload_id}/content`;
-    const headers = { "Content-Type": media_type, Cookie: this.#cookie, "X-CSRF-Token": this.#csrf, Origin: url };
-    const response = await fetch(url + path, { method: "PUT", headers, body: content });
-    countRefusal(response.status, "PUT", path);
+    const response = await this.send(path, { method: "PUT", headers: { "Content-Type": media_type }, body: content });
     if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`);
   }
 

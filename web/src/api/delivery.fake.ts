@@ -61,7 +61,7 @@ export class FakeService {
       const id = path.split("/").at(-1)!;
       const { temporary = false } = JSON.parse(body) as { temporary?: boolean };
       if (this.conversations.has(id) && temporary !== this.temporary.has(id))
-        return problem(409, "conflict", { temporary: this.temporary.has(id) });
+        return problem(409, "version_required", { temporary: this.temporary.has(id) });
       this.conversations.add(id);
       if (temporary) this.temporary.add(id);
       return Response.json({}, { status: 201 });
@@ -93,6 +93,8 @@ export class FakeService {
         followUp: queued ? `fu_${this.accepted.length}` : null,
       });
     }
+    if (path === "/chat/steering")
+      return Response.json({ client_steering_id: key, state: "accepted" }, { status: 202 });
     const { turn, followUp } = this.#responses.get(key)!;
     return turn === null
       ? Response.json({ follow_up_id: followUp }, { status: 202 })
