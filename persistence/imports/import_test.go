@@ -349,6 +349,80 @@ func TestAnUploadThatEndsEarlyFailsAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// paused is a body of two chunks of an upload, which calls between before the second one.
+type paused struct {
+	left    []io.Reader
+	between func()
+}
+
+func (b *paused) Read(p []byte) (int, error) {
+	n, err := b.left[0].Read(p)
+	if errors.Is(err, io.EOF) && len(b.left) > 1 {
+		b.left = b.left[1:]
+		b.between()
+		return b.left[0].Read(p)
+	}
+	return n, err
+}
+
+// What a cancel or the erasure of the account deletes does not contain the chunk that is received meanwhile.
+func TestAnImportThatEndsWhileItIsReceivedLeavesNoObject(t *testing.T) {
+	w := storetest.NewWorld(t)
+	queue, err := jobs.NewQueue(w.DB.DB)
+	w.Must(err)
+	local, err := disk.Open(t.TempDir())
+	w.Must(err)
+	defer func() { _ = local.Close() }()
+	store := &failingStore{Store: local}
+	s := imports.New(w.DB.DB, queue, store, w.DB.Files, files.Quota{})
+	receive := func(end func(imports.RunArgs)) (id imports.RunArgs, left int) {
+		chunk := strings.Repeat("x", 8<<20)
+		body := &paused{left: []io.Reader{strings.NewReader(chunk), strings.NewReader(chunk)}}
+		body.between = func() {
+			open, _, err := s.ListImports(t.Context(), w.Account, nil, 1)
+			w.Must(err)
+			id = imports.RunArgs{AccountID: w.Account, ImportID: open[0].ImportID}
+			end(id)
+		}
+		if _, err := s.Receive(t.Context(), w.Account, body, -1); err == nil {
+			t.Error("the import was received")
+		}
+		objects, err := local.List(t.Context(), imports.Prefix(w.Account), "", 10)
+		w.Must(err)
+		return id, len(objects)
+	}
+	cancel := func(id imports.RunArgs) {
+		w.Must(second(s.Cancel(t.Context(), w.Account, id.ImportID)))
+		w.Must(s.Continue(t.Context(), id, nil))
+	}
+	if _, left := receive(cancel); left > 0 {
+		t.Errorf("%d objects of a cancelled import are left", left)
+	}
+	erase := func(id imports.RunArgs) {
+		w.Database.Admin(t, `delete from imports where import_id = $1`, id.ImportID)
+		w.Must(second(objects.DeleteAll(t.Context(), store, imports.Prefix(w.Account))))
+	}
+	if _, left := receive(erase); left > 0 {
+		t.Errorf("%d objects of an erased account are left", left)
+	}
+	// The object store fails when the late chunk is deleted; the sweep lets it be deleted later.
+	id, left := receive(func(id imports.RunArgs) { cancel(id); store.keeps = true })
+	if left != 1 {
+		t.Errorf("%d objects, want 1", left)
+	}
+	store.keeps = false
+	w.Database.Admin(t, `update imports set active_at = now() - interval '2 minutes' where stored`)
+	before := w.Jobs("run_import")
+	w.Must(s.Sweep(t.Context()))
+	if w.Jobs("run_import") != before+1 {
+		t.Fatal("the sweep ignores the object")
+	}
+	w.Must(s.Continue(t.Context(), id, nil))
+	if found, err := local.List(t.Context(), imports.Prefix(w.Account), "", 10); err != nil || len(found) > 0 {
+		t.Errorf("%v is left after the sweep (%v)", found, err)
+	}
+}
+
 func TestAFileWithoutConversationsFails(t *testing.T) {
 	w := storetest.NewWorld(t)
 	for _, file := range []string{"PK", "hello", "{}", "[]", `{"mapping":{}}`} {
@@ -374,10 +448,11 @@ func largeExport(n int) []byte {
 	return file.Bytes()
 }
 
-// failingStore is an object store that fails after a number of reads.
+// failingStore is an object store that fails after a number of reads, and deletes nothing while keeps is set.
 type failingStore struct {
 	objects.Store
 	reads int
+	keeps bool
 }
 
 var errStore = errors.New("the object store is down")
@@ -389,6 +464,13 @@ func (f *failingStore) Get(ctx context.Context, key string, offset, length int64
 	return f.Store.Get(ctx, key, offset, length)
 }
 
+func (f *failingStore) Delete(ctx context.Context, key string) error {
+	if f.keeps {
+		return protocol.Errorf(protocol.CodeUnavailable, "%w", errStore)
+	}
+	return f.Store.Delete(ctx, key)
+}
+
 func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	w := storetest.NewWorld(t)
 	queue, err := jobs.NewQueue(w.DB.DB)
@@ -396,7 +478,7 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	local, err := disk.Open(t.TempDir())
 	w.Must(err)
 	defer func() { _ = local.Close() }()
-	store := &failingStore{local, 0}
+	store := &failingStore{Store: local}
 	s := imports.New(w.DB.DB, queue, store, w.DB.Files, files.Quota{})
 	const n = 1500
 	file := largeExport(n)

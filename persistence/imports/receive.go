@@ -14,6 +14,7 @@ import (
 
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/objects"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -30,11 +31,17 @@ const (
 	receiveFailedSQL = `
 	update imports set state = 'failed', failure = @failure, finished_at = now()
 	where account_id = @account and import_id = @import and state = 'receiving'`
+	// openOrStoredSQL reports whether an import has not ended. The objects of one that has ended may exist again.
+	openOrStoredSQL = `
+	with ended as (
+		update imports set stored = true
+		where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled'))
+	select exists (select from imports where account_id = @account and import_id = @import and ` + open.Imports + `)`
 )
 
 // Receive stores the body of an upload and enqueues its import. size is the declared one; -1: unknown. The errors are
 // those of begin, protocol.CodeTooLarge, and protocol.CodeConflict with the import if it was cancelled meanwhile. After
-// any other error, the import has failed.
+// any other error, the import has failed, unless only the reply to the commit that queued it was lost.
 func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io.Reader, size int64) (*protocol.Import, error) {
 	if size > MaxBytes {
 		return nil, tooLarge()
@@ -164,16 +171,20 @@ func (r *transfer) finish(ctx context.Context) (received *protocol.Import, err e
 	return received, err
 }
 
-// discard ends the import as failed and deletes its upload. It changes nothing if the import is queued: then only the reply to that commit
-// was lost. The sweep deletes what discard could not delete.
+// discard ends the import as failed and deletes its upload, also what was stored after the upload was deleted. It changes nothing if the
+// import is queued: then only the reply to that commit was lost. The sweep deletes what discard could not delete.
 func (r *transfer) discard(ctx context.Context, failure string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
 	defer cancel()
 	args := r.args()
 	args["failure"] = failure
+	isOpen := false
 	_, err := r.store.db.Exec(ctx, r.account, receiveFailedSQL, args)
 	if err == nil {
-		err = r.store.deleteIfEnded(ctx, RunArgs{r.account, r.id})
+		isOpen, err = pg.Row(ctx, r.store.db, r.account, pgx.RowTo[bool], openOrStoredSQL, args)
+	}
+	if err == nil && !isOpen {
+		err = r.store.deleteUpload(ctx, r.account, r.id)
 	}
 	if err != nil {
 		r.store.db.Log.Warn("an upload was not deleted; the sweep of imports does it", zap.Error(err))
