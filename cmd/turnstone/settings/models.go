@@ -48,7 +48,7 @@ type ModelRoute struct {
 	PictureDetail   string                     `json:"picture_detail" help:"How much of a picture the model looks at, which decides what it costs: low, high or auto. The API anthropic has no such setting. Default: auto at responses; none is sent at chat."`
 	Extra           map[string]json.RawMessage `json:"extra" help:"Members that are added to the body of every request, or replace those of the service, for example {\"service_tier\": \"flex\"}."`
 	Drop            []string                   `json:"drop" help:"Members that are removed from the body of every request, for example [\"stream_options\"]. A dot separates a member of a member: reasoning.summary."`
-	FirstByte       duration                   `json:"first_byte_timeout" help:"How long the response may take to start. Default: 1m, 3m for deep_reasoning."`
+	FirstByte       duration                   `json:"first_byte_timeout" help:"How long the response may take to start. Default: 1m, 3m for deep_reasoning. A title is given up after 30s in all."`
 	Idle            duration                   `json:"idle_timeout" help:"How long a started answer may be silent. Default: 2m."`
 	Proxy           string                     `json:"proxy" help:"http or https URL of an outgoing proxy. Default: none."`
 	CAFile          string                     `json:"ca_file" help:"Path of certificates (PEM) that are trusted in addition to those of the system. Default: none."`
