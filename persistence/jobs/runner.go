@@ -96,14 +96,22 @@ var nodeRunsSQL = `select ` + pg.NodeRuns("$1")
 
 // Work implements rivertype.WorkerMiddleware.
 func (c *nodeCheck) Work(ctx context.Context, _ *rivertype.JobRow, run func(context.Context) error) error {
-	var runs bool
-	if err := c.pool.QueryRow(ctx, nodeRunsSQL, c.node).Scan(&runs); err != nil {
+	runs, err := c.nodeRuns(ctx)
+	if err != nil {
 		return fmt.Errorf("reading whether the node was declared dead: %w", pg.Classify(err))
 	}
 	if !runs {
 		return Later(lostPoll)
 	}
 	return run(ctx)
+}
+
+// nodeRuns has a limit of its own, because that of the job begins later. Without a reply, it would keep a connection of the queue.
+func (c *nodeCheck) nodeRuns(ctx context.Context) (runs bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pg.RequestTimeout)
+	defer cancel()
+	err = c.pool.QueryRow(ctx, nodeRunsSQL, c.node).Scan(&runs)
+	return runs, err
 }
 
 // Start starts to run jobs of these kinds as a node of the directory, or as none if node is zero. Close ends it. A nil observe gets nothing.
@@ -170,11 +178,17 @@ where state = 'running' and attempted_by[cardinality(attempted_by)] ~ '^[0-9a-f-
 // runs none, but could not store their ends. Programs before this one have identifiers of another form.
 func (j *Runner) rescueLost(ctx context.Context) {
 	for clock.Sleep(ctx, lostPoll) == nil {
-		tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())
-		if err == nil && tag.RowsAffected() > 0 { // after an error the next round does it
-			j.log.Info("jobs of nodes that have ended run again", zap.Int64("count", tag.RowsAffected()))
+		if n, err := j.releaseLost(ctx); err == nil && n > 0 { // after an error the next round does it
+			j.log.Info("jobs of nodes that have ended run again", zap.Int64("count", n))
 		}
 	}
+}
+
+func (j *Runner) releaseLost(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, pg.RequestTimeout)
+	defer cancel()
+	tag, err := j.pool.Exec(ctx, lostSQL, lostError, retryLongest.Seconds())
+	return tag.RowsAffected(), err
 }
 
 func jobPool(ctx context.Context, db *pg.DB) (*pgxpool.Pool, error) {

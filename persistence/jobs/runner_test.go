@@ -1,9 +1,13 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,6 +257,81 @@ func TestANodeThatWasDeclaredDeadBeginsNoJob(t *testing.T) {
 	}
 	w.Database.Admin(t, `update nodes set dead = false where node_id = $1`, w.Node)
 	<-ran // the job is not lost
+}
+
+// withoutReplies opens a database on which the first n statements that contain text get no reply, as those of a server that is frozen; then
+// their connections are silent.
+func withoutReplies(t *testing.T, database pgtest.Database, text string, n int32) *persistence.Stores {
+	var statements atomic.Int32
+	_, through := pgtest.NewProxy(t, database.URL, func(client, server net.Conn) {
+		var silent atomic.Bool
+		forward := func(to, from net.Conn, drops func([]byte) bool) {
+			defer func() { _, _ = to.Close(), from.Close() }()
+			buffer := make([]byte, 32<<10)
+			for {
+				read, err := from.Read(buffer)
+				if err == nil && !drops(buffer[:read]) {
+					_, err = to.Write(buffer[:read])
+				}
+				if err != nil {
+					return
+				}
+			}
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			forward(server, client, func(request []byte) bool {
+				if bytes.Contains(request, []byte(text)) && statements.Add(1) <= n {
+					silent.Store(true)
+				}
+				return false
+			})
+		})
+		both.Go(func() { forward(client, server, func([]byte) bool { return silent.Load() }) })
+		both.Wait()
+	})
+	return database.Open(t, func(c *persistence.Config) { c.URL = through })
+}
+
+// Each check of the node has a connection of the queue, and a worker.
+func TestTheQueueContinuesAfterItsOwnStatementsGotNoReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		n    int32
+	}{"checks of the node": {"select exists (select from nodes", pg.JobConns}, "the rescue of lost jobs": {"update river.river_job set\n\tstate = (case", 1}} {
+		t.Run(name, func(t *testing.T) {
+			database := pgtest.NewDatabase(t)
+			w := storetest.NewWorldOn(t, database, database.Open(t))
+			queue, err := jobs.NewQueue(w.DB.DB)
+			w.Must(err)
+			insert := func(content string, n int) {
+				w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) (failed error) {
+					for range n {
+						failed = errors.Join(failed, queue.Insert(ctx, tx, contentArgs{content}))
+					}
+					return failed
+				}))
+			}
+			insert("lost", 1)
+			w.Database.Admin(t, `update river.river_job set state = 'running', attempt = 1, attempted_at = now() + interval '1 day', attempted_by = array[$1::text]`,
+				pg.UUIDText(protocol.NewNodeID()))
+			const waiting = pg.JobConns
+			ran := make(chan struct{}, waiting+1)
+			runner, err := jobs.Start(t.Context(), withoutReplies(t, database, c.text, c.n).DB, w.Node, nil,
+				jobs.New(func(context.Context, contentArgs) error { ran <- struct{}{}; return nil }))
+			w.Must(err)
+			defer func() { w.Must(runner.Close(context.Background())) }()
+			insert("waiting", waiting)
+			late := time.After(storetest.WaitLimit)
+			for n := range waiting + 1 {
+				select {
+				case <-ran:
+				case <-late:
+					t.Fatalf("only %d jobs have run", n)
+				}
+			}
+		})
+	}
 }
 
 func TestAMissingPartitionIsCreatedAndGetsItsRows(t *testing.T) {
