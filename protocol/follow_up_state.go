@@ -1,5 +1,12 @@
 package protocol
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
 // FollowUpState is the state of a follow-up.
 type FollowUpState string
 
@@ -45,4 +52,47 @@ func (s FollowUpState) TriggerTo(to FollowUpState) (trigger FollowUpTrigger, ok 
 		}
 	}
 	return "", false
+}
+
+// FollowUpChange is what a user changes of a follow-up.
+type FollowUpChange struct {
+	State       FollowUpState // queued, held or cancelled
+	Content     *string       // nil: unchanged
+	Attachments *[]FileID     // nil: unchanged
+	Version     *int64        // the version that the client saw; nil: the client did not send one
+}
+
+// Check returns the conflict between a change and the stored item; nil if the change is allowed.
+func (c *FollowUpChange) Check(item *FollowUp) error {
+	switch {
+	case c.Version == nil:
+		return Conflict(CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
+	case !MatchesVersion(*c.Version, item.Version):
+		return Conflict(CodeStaleVersion, item, "The follow-up has changed since that version.")
+	case c.Differs(item) && item.State.Terminal():
+		return Conflict(CodeConflict, item, "The follow-up was already started or cancelled.")
+	}
+	if _, legal := item.State.TriggerTo(c.State); !legal && c.State != item.State {
+		return Conflict(CodeConflict, item, fmt.Sprintf("A follow-up that is %s cannot become %s.", item.State, c.State))
+	}
+	return nil
+}
+
+// Differs reports whether a change differs from the stored item.
+func (c *FollowUpChange) Differs(item *FollowUp) bool {
+	return item.State != c.State || c.Content != nil && *c.Content != item.Content ||
+		c.Attachments != nil && !slices.Equal(*c.Attachments, item.Attachments)
+}
+
+// CheckFollowUp returns why a follow-up cannot have a text: it is too long, or it has no characters. With files it may be empty.
+func CheckFollowUp(content string, files int) error {
+	switch {
+	case content == "" && files > 0:
+		return nil
+	case strings.TrimSpace(content) == "":
+		return Invalid("body.content", "must contain text")
+	case utf8.RuneCountInString(content) > MaxInputRunes:
+		return Invalid("body.content", "is too long")
+	}
+	return nil
 }

@@ -130,6 +130,11 @@ type SteeringReceipt struct {
 	Replayed   bool       `json:"replayed"`
 }
 
+// Accepted returns the receipt of a command. sequence is that of the event that reports it; replayed is true for a repeated command.
+func Accepted(command SteeringID, turn TurnID, sequence int64, replayed bool) SteeringReceipt {
+	return SteeringReceipt{SteeringID: command, TurnID: turn, State: "accepted", Sequence: sequence, Replayed: replayed}
+}
+
 // IdempotencyKey identifies a creating request, so that a client can repeat it without a second effect. A key is unique
 // within the account, the method and the concrete path.
 type IdempotencyKey struct {

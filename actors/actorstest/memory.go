@@ -162,7 +162,9 @@ func (s *Memory) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpCha
 
 // CreateFollowUp implements turn.FollowUpStore.
 func (s *Memory) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp, on turnlog.Runner) (*protocol.FollowUp, *turnlog.Started, error) {
-	return s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}, on)
+	change := &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID()}
+	change.State = protocol.FollowUpQueued
+	return s.ChangeFollowUp(ctx, change, on)
 }
 
 // PromoteFollowUp returns s.Interrupted as the turn to cancel. If there is none, it starts the follow-up.

@@ -229,9 +229,7 @@ func replayedReceipt(id protocol.TurnID, record *turnlog.Record, c *machine.Comm
 	case c.Kind == machine.CommandCancel && !body.Scope.Covers(c.Scope):
 		return receipt, false, nil
 	}
-	return protocol.SteeringReceipt{
-		SteeringID: body.SteeringID, TurnID: id, State: "accepted", Sequence: record.Sequence, Replayed: true,
-	}, true, nil
+	return protocol.Accepted(body.SteeringID, id, record.Sequence, true), true, nil
 }
 
 // ForceCancel ends a turn for an operator, even when its actor does not respond, fails, or cannot read its log. This

@@ -342,7 +342,8 @@ func catalogue(t *testing.T, tools ...toolbox.Tool) *toolbox.Catalogue {
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 	n := startNode(t, actorstest.NewMemory(), llmtest.Answer("fine"), nil)
-	change := &turnlog.FollowUpChange{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
+	change := &turnlog.FollowUpChange{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, FollowUpID: protocol.NewFollowUpID()}
+	change.State = protocol.FollowUpQueued
 	item, err := n.ChangeFollowUp(t.Context(), change)
 	if err != nil || item.TurnID == nil {
 		t.Fatalf("%+v, %v", item, err)
@@ -353,7 +354,7 @@ func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 	if err := n.Drain(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if item, err := n.ChangeFollowUp(t.Context(), &turnlog.FollowUpChange{State: protocol.FollowUpQueued}); err != nil || item.TurnID != nil {
+	if item, err := n.ChangeFollowUp(t.Context(), change); err != nil || item.TurnID != nil {
 		t.Errorf("the change on a drained node: %+v, %v; want no turn", item, err)
 	}
 }

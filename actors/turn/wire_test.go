@@ -54,7 +54,7 @@ func wireMessages(t *testing.T) []byte {
 		bodies = append(bodies, commandAsk{account, turn, wireCommandOf(c), "span"})
 	}
 	bodies = append(bodies,
-		commandAnswer{Receipt: protocol.SteeringReceipt{SteeringID: wireCommands(t)[0].SteeringID, TurnID: turn, State: "accepted", Sequence: 9}},
+		commandAnswer{Receipt: protocol.Accepted(wireCommands(t)[0].SteeringID, turn, 9, false)},
 		commandAnswer{Gone: true},
 		commandAnswer{Error: asAnswer(&protocol.Error{
 			Code: protocol.CodeSteeringClosed, Detail: "The turn no longer accepts input.", RetryAfter: 1,

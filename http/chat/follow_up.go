@@ -2,8 +2,6 @@ package chat
 
 import (
 	"context"
-	"strings"
-	"unicode/utf8"
 
 	"turnstone/http/exchange"
 	"turnstone/http/resource"
@@ -59,10 +57,8 @@ func (h *Handlers) createFollowUp(ctx context.Context, in *createFollowUpInput) 
 	if err != nil {
 		return nil, err
 	}
-	if in.Body.Content != "" || len(attachments) == 0 {
-		if err := checkFollowUp(in.Body.Content); err != nil {
-			return nil, err
-		}
+	if err := protocol.CheckFollowUp(in.Body.Content, len(attachments)); err != nil {
+		return nil, err
 	}
 	if err := tools.Check(h.Tools, "body.tools", in.Body.Tools); err != nil {
 		return nil, err
@@ -117,7 +113,7 @@ func (h *Handlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) 
 		return nil, err
 	}
 	if text := in.Body.Content; text != nil && *text != "" { // whether it may be empty depends on the stored files
-		if err := checkFollowUp(*text); err != nil {
+		if err := protocol.CheckFollowUp(*text, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +131,8 @@ func (h *Handlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) 
 		}
 	}
 	item, err := h.Turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
-		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Attachments: attachments, Version: version,
+		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID,
+		FollowUpChange: protocol.FollowUpChange{State: in.Body.State, Content: in.Body.Content, Attachments: attachments, Version: version},
 	})
 	return resource.WithETag(item, err)
 }
@@ -157,15 +154,4 @@ func (h *Handlers) promoteFollowUp(ctx context.Context, in *promoteFollowUpInput
 
 func (h *Handlers) queue(ctx context.Context, conversation protocol.ConversationID) turnlog.Queue {
 	return turnlog.Queue{AccountID: exchange.CallerOf(ctx).AccountID, ConversationID: conversation, At: h.Now()}
-}
-
-// checkFollowUp checks the text of a follow-up.
-func checkFollowUp(content string) error {
-	switch {
-	case strings.TrimSpace(content) == "":
-		return protocol.Invalid("body.content", "must contain text")
-	case utf8.RuneCountInString(content) > protocol.MaxInputRunes:
-		return protocol.Invalid("body.content", "is too long")
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := refuseFollowUpChange(item, change); err != nil {
+	if err := change.Check(item); err != nil {
 		return nil, nil, err
 	}
 	if change.State == protocol.FollowUpQueued {
@@ -44,7 +44,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 			return nil, nil, err
 		}
 	}
-	if !changes(item, change) {
+	if !change.Differs(item) {
 		return item, nil, nil
 	}
 	if err := apply(ctx, tx, item, change); err != nil {
@@ -63,12 +63,6 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	return item, started, commitWith(ctx, tx, batch)
 }
 
-// changes reports whether a change differs from the stored item.
-func changes(item *protocol.FollowUp, change *turnlog.FollowUpChange) bool {
-	return item.State != change.State || change.Content != nil && *change.Content != item.Content ||
-		change.Attachments != nil && !slices.Equal(*change.Attachments, item.Attachments)
-}
-
 // apply changes the item. The account must have the files that the item gets. Those that it has already may have been
 // deleted since: they stay until the item has started.
 func apply(ctx context.Context, tx *pg.Tx, item *protocol.FollowUp, change *turnlog.FollowUpChange) error {
@@ -83,24 +77,8 @@ func apply(ctx context.Context, tx *pg.Tx, item *protocol.FollowUp, change *turn
 		}
 		item.Attachments = append([]protocol.FileID{}, *change.Attachments...)
 	}
-	if isEmpty := item.Content == "" && len(item.Attachments) == 0; isEmpty && (change.Content != nil || change.Attachments != nil) {
-		return protocol.Invalid("body.content", "must contain text")
-	}
-	return nil
-}
-
-// refuseFollowUpChange returns the conflict between a change and the stored item; nil if the change is allowed.
-func refuseFollowUpChange(item *protocol.FollowUp, change *turnlog.FollowUpChange) error {
-	switch {
-	case change.Version == nil:
-		return protocol.Conflict(protocol.CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
-	case !protocol.MatchesVersion(*change.Version, item.Version):
-		return protocol.Conflict(protocol.CodeStaleVersion, item, "The follow-up has changed since that version.")
-	case changes(item, change) && item.State.Terminal():
-		return protocol.Conflict(protocol.CodeConflict, item, "The follow-up was already started or cancelled.")
-	}
-	if _, legal := item.State.TriggerTo(change.State); !legal && change.State != item.State {
-		return protocol.Conflict(protocol.CodeConflict, item, fmt.Sprintf("A follow-up that is %s cannot become %s.", item.State, change.State))
+	if change.Content != nil || change.Attachments != nil {
+		return protocol.CheckFollowUp(item.Content, len(item.Attachments))
 	}
 	return nil
 }

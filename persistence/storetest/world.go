@@ -255,7 +255,9 @@ func (w *World) QueueOf(conversation protocol.ConversationID) turnlog.Queue {
 
 // Change returns the change of a follow-up to a state.
 func (w *World) Change(conversation protocol.ConversationID, item *protocol.FollowUp, state protocol.FollowUpState) *turnlog.FollowUpChange {
-	return &turnlog.FollowUpChange{Queue: w.QueueOf(conversation), FollowUpID: item.FollowUpID, State: state, Version: &item.Version}
+	return &turnlog.FollowUpChange{
+		Queue: w.QueueOf(conversation), FollowUpID: item.FollowUpID, FollowUpChange: protocol.FollowUpChange{State: state, Version: &item.Version},
+	}
 }
 
 // Count returns the number that a statement selects on behalf of the account.

@@ -146,7 +146,8 @@ func (t *steeredTurn) receipt(turn protocol.TurnID) *protocol.SteeringReceipt {
 	if t.Sequence == nil || t.Body == nil {
 		return nil
 	}
-	return &protocol.SteeringReceipt{SteeringID: t.Body.SteeringID, TurnID: turn, State: "accepted", Sequence: *t.Sequence}
+	receipt := protocol.Accepted(t.Body.SteeringID, turn, *t.Sequence, false)
+	return &receipt
 }
 
 // queueFollowUpResponse adds the statement that stores the follow-up as the response to the start that became this

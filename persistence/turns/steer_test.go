@@ -29,7 +29,7 @@ func acceptSteering(w *storetest.World, l *storetest.Turn, name string) protocol
 	a.Records = []turnlog.Record{{Kind: turnlog.RecordSteering, Key: name, Sequence: a.First, Body: body}}
 	w.Must(w.Append(a))
 	l.Stored(a)
-	return protocol.SteeringReceipt{SteeringID: id, TurnID: l.Spec.TurnID, State: "accepted", Sequence: a.First}
+	return protocol.Accepted(id, l.Spec.TurnID, a.First, false)
 }
 
 func TestARepeatedSteerFindsTheReceiptThatWasCommittedWithTheInput(t *testing.T) {

@@ -130,11 +130,8 @@ type NewFollowUp struct {
 // FollowUpChange is a change that an account makes to one of its follow-ups.
 type FollowUpChange struct {
 	Queue
-	FollowUpID  protocol.FollowUpID
-	State       protocol.FollowUpState // queued, held or cancelled
-	Content     *string                // nil: unchanged
-	Attachments *[]protocol.FileID     // nil: unchanged
-	Version     *int64                 // the version that the client saw; nil: the client did not send one
+	FollowUpID protocol.FollowUpID
+	protocol.FollowUpChange
 }
 
 // FollowUpPromotion moves a follow-up to the front of its queue.

@@ -83,7 +83,7 @@ func (m *Batch) runApproved(call *toolCall, a *approval, plan *policy.Plan) {
 // one. sequence is that of the record of the decision.
 func Decided(turn protocol.TurnID, a protocol.Approval, decided *turnlog.DecisionRecord, sequence int64, c *Command) (protocol.SteeringReceipt, error) {
 	if decided.Hash != "" && decided.Hash == c.Hash {
-		return protocol.SteeringReceipt{SteeringID: decided.SteeringID, TurnID: turn, State: "accepted", Sequence: sequence, Replayed: true}, nil
+		return protocol.Accepted(decided.SteeringID, turn, sequence, true), nil
 	}
 	detail := "Another decision was made on this approval before."
 	switch a.State {

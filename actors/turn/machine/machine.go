@@ -499,7 +499,5 @@ func (m *Machine) newPart() protocol.PartID {
 }
 
 func (m *Machine) receipt(id protocol.SteeringID, sequence int64, replayed bool) protocol.SteeringReceipt {
-	return protocol.SteeringReceipt{
-		SteeringID: id, TurnID: m.spec.TurnID, State: "accepted", Sequence: sequence, Replayed: replayed,
-	}
+	return protocol.Accepted(id, m.spec.TurnID, sequence, replayed)
 }
