@@ -75,7 +75,10 @@ const (
 	auditExpireRows     = 1000   // entries that one transaction removes
 )
 
-// expireAuditArgs is the job that removes audit entries older than 400 days.
+// Retention is how long the entries of the audit are kept, and the reports of erasures.
+const Retention = "400 days"
+
+// expireAuditArgs is the job that removes audit entries older than Retention.
 type expireAuditArgs struct{}
 
 func (expireAuditArgs) Kind() string { return "expire_audit" }
@@ -88,7 +91,7 @@ func (s *Log) ExpiryJob() jobs.Job {
 const (
 	expiredAuditSQL = `
 	select distinct account_id from (
-		select account_id from audit where at < date_trunc('day', now(), 'UTC') - interval '400 days' order by at limit $1) x`
+		select account_id from audit where at < date_trunc('day', now(), 'UTC') - '` + Retention + `'::interval order by at limit $1) x`
 	expireAuditSQL = `select audit_expire($1, $2)`
 )
 

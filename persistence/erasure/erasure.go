@@ -287,7 +287,7 @@ func (s *Store) finish(ctx context.Context, job EraseArgs) error {
 
 const expireSQL = `
 	delete from erasures e using (
-		select erasure_id from erasures where requested_at < now() - interval '400 days' and finished_at is not null order by requested_at limit $1) x
+		select erasure_id from erasures where requested_at < now() - '` + audit.Retention + `'::interval and finished_at is not null order by requested_at limit $1) x
 	where e.erasure_id = x.erasure_id`
 
 // Expire deletes old reports.

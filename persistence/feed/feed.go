@@ -12,8 +12,8 @@ import (
 	"turnstone/protocol"
 )
 
-// Retention is how long items are kept. A reader that was away for longer has to reload.
-const Retention = 7 * 24 * time.Hour
+// retention is how long items are kept. A reader that was away for longer has to reload.
+const retention = "7 days"
 
 // Store reads the feed. Its methods may be called from any goroutine.
 type Store struct{ db *pg.DB }
@@ -202,7 +202,7 @@ const expireSQL = `
 		select account_id, xid, n, at from feed_items order by xid, n limit $1
 	), removed as (
 		delete from feed_items f using oldest o
-		where f.account_id = o.account_id and f.xid = o.xid and f.n = o.n and o.at < now() - interval '7 days'
+		where f.account_id = o.account_id and f.xid = o.xid and f.n = o.n and o.at < now() - '` + retention + `'::interval
 		returning f.xid
 	), marked as (
 		update feed_expiry set xid = greatest(xid, (select xid from removed order by xid desc limit 1))
@@ -210,5 +210,5 @@ const expireSQL = `
 	)
 	select from removed`
 
-// Expire removes the items that are older than Retention.
+// Expire removes the items that are older than retention.
 func (s *Store) Expire(ctx context.Context) error { return s.db.DeleteExpired(ctx, expireSQL) }

@@ -66,12 +66,15 @@ func (s *Store) On(node protocol.NodeID) *Store {
 	return &own
 }
 
+// retention is how long responses are stored.
+const retention = "24 hours"
+
 const expireKeysSQL = `
 	delete from idempotency i using (
-		select account_id, key_hash from idempotency where created_at < now() - interval '24 hours' limit $1) x
+		select account_id, key_hash from idempotency where created_at < now() - '` + retention + `'::interval limit $1) x
 	where i.account_id = x.account_id and i.key_hash = x.key_hash`
 
-// Expire deletes the responses that are older than a day.
+// Expire deletes the responses that are older than retention.
 func (s *Store) Expire(ctx context.Context) error {
 	return s.db.DeleteExpired(ctx, expireKeysSQL)
 }
@@ -160,10 +163,10 @@ func KeyBusy() error {
 	}
 }
 
-// Responses are stored for 24 hours. A claim that is older than 30 seconds belongs to a request that has ended without
+// A stored response is stale after retention. A claim that is older than 30 seconds belongs to a request that has ended without
 // releasing it, and a claim of a dead node belongs to one that cannot complete it: completing compares claim_id.
 var (
-	staleKey = `(idempotency.created_at < now() - interval '24 hours'
+	staleKey = `(idempotency.created_at < now() - '` + retention + `'::interval
        or idempotency.status is null and (idempotency.created_at < now() - interval '30 seconds'
            or idempotency.node_id is not null and not ` + pg.NodeRuns("idempotency.node_id") + `))`
 	ClaimKeySQL = `

@@ -193,7 +193,7 @@ func (r *transfer) discard(ctx context.Context, failure string) {
 
 const uploadDeletedSQL = `
 	update imports set stored = false
-	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled')`
+	where account_id = @account and import_id = @import and ` + open.EndedImports
 
 // deleteUpload deletes the objects of an import that has ended.
 func (s *Store) deleteUpload(ctx context.Context, account protocol.AccountID, id protocol.ImportID) error {

@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports/source"
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -73,7 +74,7 @@ var claimSQL = `
 const (
 	endedSQL = `
 	select unfinished_id from imports
-	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled') and stored
+	where account_id = @account and import_id = @import and ` + open.EndedImports + ` and stored
 	for update`
 	noUnfinishedSQL = `update imports set unfinished_id = null where account_id = @account and import_id = @import`
 )

@@ -37,7 +37,9 @@ const (
 	abandonedUploadSQL = `
 	update imports set state = 'failed', failure = @failure, finished_at = now()
 	where account_id = @account and import_id = @import and state = 'receiving' and active_at < now() - @abandoned::interval`
-	sweptSQL = `update imports set active_at = now() where account_id = @account and import_id = @import and state in ('queued', 'completed', 'failed', 'cancelled')`
+	sweptSQL = `
+	update imports set active_at = now()
+	where account_id = @account and import_id = @import and (state = 'queued' or ` + open.EndedImports + `)`
 )
 
 type abandoned struct {
