@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/retry"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
 	"turnstone/protocol/ownership"
@@ -98,6 +99,18 @@ func (h *Host[ID, C, W]) GoOr(f, stopped func()) {
 	if !h.actors.unlessStopped(func() { h.wg.Go(f) }) {
 		stopped()
 	}
+}
+
+// Store runs an operation on the store of the work in a goroutine of its own, and repeats it while the store is unavailable. done
+// gets its error: ErrGone once the host is stopped. failed logs the first failure of an outage.
+func (h *Host[ID, C, W]) Store(try func(context.Context) error, failed, done func(error)) {
+	h.GoOr(func() {
+		err := retry.OnStore(h.ctx, retry.Unavailable, failed, func() error { return try(h.ctx) })
+		if err != nil && h.ctx.Err() != nil {
+			err = ErrGone
+		}
+		done(err)
+	}, func() { done(ErrGone) })
 }
 
 // Shell returns the shell of an actor with a behavior, for Spawn.

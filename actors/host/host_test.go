@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"go.uber.org/zap"
@@ -61,5 +62,44 @@ func TestNothingOvertakesTheFirstMessageOfAnActor(t *testing.T) {
 		if got := <-r.messages; got != "first" {
 			t.Fatalf("actor %d got %v before its first message", id, got)
 		}
+	}
+}
+
+func TestAnOperationOnTheStoreIsRepeatedUntilTheHostIsStopped(t *testing.T) {
+	runtime := shell.NewRuntime(zap.NewNop(), 2)
+	t.Cleanup(runtime.Close)
+	h := New[int, claim, struct{}](Config{Node: Node{Runtime: runtime}, Name: "test"}, noKind{})
+	unavailable, conflict := protocol.Errorf(protocol.CodeUnavailable, "down"), protocol.Errorf(protocol.CodeConflict, "fenced")
+	done, tried := make(chan error, 1), make(chan struct{}, 10)
+	store := func(results ...error) { // the last one is that of all further tries
+		h.Store(func(context.Context) error {
+			result := results[0]
+			if len(results) > 1 {
+				results = results[1:]
+			}
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+			return result
+		}, func(error) {}, func(err error) { done <- err })
+	}
+	if store(unavailable, unavailable, nil); <-done != nil {
+		t.Error("an outage that ended is an error")
+	}
+	if store(unavailable, conflict); !errors.Is(<-done, conflict) {
+		t.Error("the refusal of the store is not the result")
+	}
+	for len(tried) > 0 {
+		<-tried
+	}
+	store(unavailable)
+	<-tried
+	h.Stop()
+	if !errors.Is(<-done, ErrGone) {
+		t.Error("the end of the host is not the result")
+	}
+	if store(nil); !errors.Is(<-done, ErrGone) {
+		t.Error("a stopped host has started an operation")
 	}
 }

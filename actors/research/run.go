@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/research/machine"
+	"turnstone/actors/retry"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -220,7 +221,7 @@ func (r *taskActor) stopSteps() {
 func (r *taskActor) checkReport(bytes int) {
 	post, work := r.shell.Post(), r.work
 	r.host.Go(func() {
-		err := r.host.retry(work, func() error {
+		err := retry.OnStore(work, retry.Unavailable, r.host.unavailable, func() error {
 			return r.host.config.Store.CheckReport(work, r.claim.AccountID, r.claim.ConversationID, bytes)
 		})
 		if work.Err() == nil {

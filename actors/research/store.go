@@ -6,9 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors/host"
 	"turnstone/actors/research/machine"
-	"turnstone/actors/retry"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
 )
@@ -37,20 +35,12 @@ func (h *Host) shown(batch *researchlog.Append) {
 
 // store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
 func (h *Host) store(batch *researchlog.Append, done func(error)) {
-	h.GoOr(func() {
-		done(h.retry(h.Context(), func() error { return h.config.Store.Append(h.Context(), batch) }))
-	}, func() { done(host.ErrGone) })
+	h.Store(func(ctx context.Context) error { return h.config.Store.Append(ctx, batch) }, h.unavailable, done)
 }
 
-// retry calls do until the store is available. Once ctx has ended, the error is host.ErrGone.
-func (h *Host) retry(ctx context.Context, do func() error) error {
-	err := retry.OnStore(ctx, retry.Unavailable, func(err error) {
-		h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
-	}, do)
-	if err != nil && ctx.Err() != nil {
-		return host.ErrGone
-	}
-	return err
+// unavailable logs the first failure of an outage of the store.
+func (h *Host) unavailable(err error) {
+	h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
 }
 
 func (h *Host) entered(state protocol.ResearchState) {

@@ -22,7 +22,7 @@ type Store interface {
 	) (conversation *protocol.Conversation, created bool, err error)
 	SetTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string, version *int64) (conversation *protocol.Conversation, err error)
 	MarkRead(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID) (conversation *protocol.Conversation, err error)
-	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
+	DeleteWithLiveWork(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion, interrupt conversations.Interruption) error
 }
 
 // Placements changes where lists show conversations, and in which project they are.

@@ -19,8 +19,12 @@ type Store interface {
 	Project(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.Project, error)
 	ListProjects(ctx context.Context, account protocol.AccountID, state protocol.ProjectState, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
 	Rename(ctx context.Context, account protocol.AccountID, change *projects.Change, name string) (*protocol.Project, error)
-	SetArchived(ctx context.Context, account protocol.AccountID, change *projects.Change, archived bool) (*protocol.Project, error)
-	DeleteProject(ctx context.Context, account protocol.AccountID, deletion *projects.Deletion) (project *protocol.Project, live []protocol.TurnID, err error)
+	SetArchivedWithUploads(
+		ctx context.Context, account protocol.AccountID, change *projects.Change, archived bool, cancel func(context.Context, protocol.UploadID) error,
+	) (*protocol.Project, error)
+	DeleteWithLiveTurns(
+		ctx context.Context, account protocol.AccountID, deletion *projects.Deletion, cancel func(context.Context, protocol.TurnID) error,
+	) (*protocol.Project, error)
 	RestoreProject(ctx context.Context, account protocol.AccountID, change *projects.Change, by audit.Requester) (project *protocol.Project, err error)
 	ListWork(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, after *protocol.WorkID, limit int) (page []protocol.Work, next *protocol.WorkID, err error)
 }

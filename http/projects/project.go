@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"errors"
 
 	"turnstone/http/exchange"
 	"turnstone/http/resource"
@@ -85,29 +84,11 @@ func (h *Handlers) archive(ctx context.Context, in *archiveProjectInput) (*resou
 		return nil, err
 	}
 	account := exchange.CallerOf(ctx).AccountID
-	for range archiveAttempts {
-		project, err := h.Store.SetArchived(ctx, account, change, in.Body.Archived)
-		var open *projects.OpenUploadsError
-		if !errors.As(err, &open) {
-			return resource.WithETag(project, err)
-		}
-		for _, upload := range open.Uploads {
-			// An upload that has just ended needs no cancel.
-			if _, err := h.Uploads.Cancel(ctx, account, upload); protocol.CodeOf(err) == protocol.CodeUnavailable {
-				return nil, err
-			}
-		}
-	}
-	return nil, protocol.Errorf(protocol.CodeUnavailable, "Uploads into the project were cancelled but the project is not archived yet. Try again.")
+	return resource.WithETag(h.Store.SetArchivedWithUploads(ctx, account, change, in.Body.Archived, func(ctx context.Context, upload protocol.UploadID) error {
+		_, err := h.Uploads.Cancel(ctx, account, upload)
+		return err
+	}))
 }
-
-// archiveAttempts limits how often one archive cancels uploads. It cancels again if another upload has started before the
-// project was archived.
-const archiveAttempts = 3
-
-// deleteAttempts limits how often one deletion cancels turns. It cancels again if another turn has become live before the
-// project was deleted.
-const deleteAttempts = 3
 
 type deleteInput struct {
 	InProject
@@ -128,21 +109,9 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versi
 	deletion := &projects.Deletion{Change: *change, By: exchange.Of(ctx).Requester(), Confirm: func(content *projects.Content) error {
 		return h.Confirmations.Confirm(caller, in.Confirm, in.ProjectID.String(), content.Version, content.WillDelete, restorable)
 	}}
-	for range deleteAttempts {
-		project, live, err := h.Store.DeleteProject(ctx, caller.AccountID, deletion)
-		if err != nil || len(live) == 0 {
-			return resource.WithETag(project, err)
-		}
-		deletion.Confirm = nil // what follows belongs to the confirmed deletion
-		// The cancels are durable before the deletion: a crash in between leaves a project whose turns were cancelled, and
-		// the client repeats the request.
-		for _, turn := range live {
-			if err := h.Turns.CancelTurn(ctx, caller.AccountID, turn, protocol.CancelledByDeletion, protocol.CancelTurn); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turns were cancelled but the project is not deleted yet. Try again.")
+	return resource.WithETag(h.Store.DeleteWithLiveTurns(ctx, caller.AccountID, deletion, func(ctx context.Context, turn protocol.TurnID) error {
+		return h.Turns.CancelTurn(ctx, caller.AccountID, turn, protocol.CancelledByDeletion, protocol.CancelTurn)
+	}))
 }
 
 type restoreProjectInput struct {

@@ -16,6 +16,10 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
+// deleteAttempts limits how often one deletion cancels a turn. It cancels again if another turn, which the confirmation
+// also covers, has become live before the conversation was deleted.
+const deleteAttempts = 3
+
 // LiveWork describes what a deletion would interrupt.
 type LiveWork struct {
 	TurnID     *protocol.TurnID // nil: only research tasks have not ended
@@ -34,6 +38,37 @@ type Deletion struct {
 	Cancelled      *protocol.TurnID // the live turn, once its cancel is durable; the turn may end after the deletion
 	SessionID      *protocol.SessionID
 	By             audit.Requester
+}
+
+// Interruption interrupts the live work of a conversation that is deleted.
+type Interruption struct {
+	// Confirm decides whether the account has confirmed what the deletion interrupts; its error ends the deletion.
+	Confirm func(live *LiveWork) error
+	// Cancel stores the cancel of the live turn.
+	Cancel func(ctx context.Context, turn protocol.TurnID) error
+}
+
+// DeleteWithLiveWork is DeleteConversation for a conversation with live work, which it interrupts first. It returns as soon as the
+// deletion and the cancel of the live turn are durable; the error is protocol.CodeUnavailable if turns become live faster than
+// they are cancelled. A crash in between leaves a conversation whose turn was cancelled, and the client repeats the request.
+func (s *Store) DeleteWithLiveWork(ctx context.Context, account protocol.AccountID, deletion *Deletion, interrupt Interruption) error {
+	for range deleteAttempts {
+		live, err := s.DeleteConversation(ctx, account, deletion)
+		if err != nil || live == nil {
+			return err
+		}
+		if err := interrupt.Confirm(live); err != nil {
+			return err
+		}
+		if deletion.Tasks = live.WillDelete["live_tasks"]; live.TurnID == nil {
+			continue
+		}
+		if err := interrupt.Cancel(ctx, *live.TurnID); err != nil {
+			return err
+		}
+		deletion.Cancelled = live.TurnID
+	}
+	return protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
 }
 
 // DeleteConversation hides a conversation from every read, immediately and permanently, and enqueues a job that erases

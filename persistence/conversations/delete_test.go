@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -331,5 +332,48 @@ func TestATurnThatStartsDuringADeletionIsNotLiveInADeletedConversation(t *testin
 			w.Must(start.err)
 			w.Simulate(start.result.Spec, start.result.Begin).End(nil)
 		}
+	}
+}
+
+func TestADeletionInterruptsTheLiveTurnAfterItsConfirmation(t *testing.T) {
+	w := storetest.NewWorld(t)
+	turn := w.Start(w.Request(nil, "hello"))
+	id := turn.Spec.ConversationID
+	refused := errors.New("not confirmed")
+	confirmed, cancelled := 0, 0
+	interrupt := conversations.Interruption{
+		Confirm: func(live *conversations.LiveWork) error {
+			if confirmed++; live.WillDelete["live_turns"] != 1 {
+				t.Errorf("to confirm: %+v", live)
+			}
+			return nil
+		},
+		Cancel: func(_ context.Context, live protocol.TurnID) error {
+			if cancelled++; live != turn.Spec.TurnID {
+				t.Errorf("the cancel of %s", live)
+			}
+			return nil
+		},
+	}
+	remove := func(interrupt conversations.Interruption) error {
+		return w.DB.Conversations.DeleteWithLiveWork(t.Context(), w.Account, &conversations.Deletion{ConversationID: id}, interrupt)
+	}
+	err := remove(conversations.Interruption{Confirm: func(*conversations.LiveWork) error { return refused }, Cancel: interrupt.Cancel})
+	if !errors.Is(err, refused) || cancelled > 0 {
+		t.Errorf("without a confirmation: %v, after %d cancels", err, cancelled)
+	}
+	err = remove(interrupt) // no cancel is stored, as if another turn became live each time
+	storetest.WantCode(t, err, protocol.CodeUnavailable)
+	if confirmed != cancelled || cancelled != 3 {
+		t.Errorf("%d confirmations and %d cancels", confirmed, cancelled)
+	}
+	confirmed = 0
+	interrupt.Cancel = func(context.Context, protocol.TurnID) error {
+		turn.Cancel()
+		return nil
+	}
+	w.Must(remove(interrupt))
+	if wantHidden(t, w.DB, w.Account, id, turn.Spec.TurnID); confirmed != 1 {
+		t.Errorf("%d confirmations", confirmed)
 	}
 }

@@ -25,6 +25,10 @@ const (
 // Retention is the time from the deletion of a project to its purge.
 const Retention = "30 days"
 
+// deleteAttempts limits how often one deletion cancels turns. It cancels again if another turn has become live before the
+// project was deleted.
+const deleteAttempts = 3
+
 // Deletion is a request to delete a project.
 type Deletion struct {
 	Change
@@ -76,6 +80,27 @@ const deleteSQL = hideTasks + `
 	update projects
 	set deleted_at = now(), purge_at = now() + '` + Retention + `'::interval, version = version + 1, updated_at = now()
 	where account_id = @account and project_id = @project`
+
+// DeleteWithLiveTurns is DeleteProject for a project with live turns, which cancel stores as cancelled first. The error is
+// protocol.CodeUnavailable if turns become live faster than they are cancelled. A crash in between leaves a project whose turns
+// were cancelled, and the client repeats the request.
+func (s *Store) DeleteWithLiveTurns(
+	ctx context.Context, account protocol.AccountID, deletion *Deletion, cancel func(context.Context, protocol.TurnID) error,
+) (*protocol.Project, error) {
+	for range deleteAttempts {
+		project, live, err := s.DeleteProject(ctx, account, deletion)
+		if err != nil || len(live) == 0 {
+			return project, err
+		}
+		deletion.Confirm = nil // what follows belongs to the confirmed deletion
+		for _, turn := range live {
+			if err := cancel(ctx, turn); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turns were cancelled but the project is not deleted yet. Try again.")
+}
 
 // DeleteProject hides a project with its conversations, until it is restored or purged. Live turns are cancelled before:
 // if the cancel of one is not stored, nothing happens, and the live turns to cancel are returned. A start of a turn locks

@@ -2,6 +2,7 @@ package projects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -52,8 +53,11 @@ const openUploadsSQL = `
 // maxOpenUploads limits the uploads that one archive reads; the archive is repeated after they have been cancelled.
 const maxOpenUploads = 100
 
-// OpenUploadsError is returned instead of archiving a project into which files are being uploaded. The caller cancels the uploads
-// first, so that a crash in between leaves an active project, whose archive the client repeats.
+// archiveAttempts limits how often one archive cancels uploads. It cancels again if another upload has started before the
+// project was archived.
+const archiveAttempts = 3
+
+// OpenUploadsError is returned instead of archiving a project into which files are being uploaded.
 type OpenUploadsError struct{ Uploads []protocol.UploadID }
 
 func (e *OpenUploadsError) Error() string {
@@ -71,6 +75,28 @@ func checkNoUploads(ctx context.Context, tx *pg.Tx, account protocol.AccountID, 
 		err = &OpenUploadsError{open}
 	}
 	return err
+}
+
+// SetArchivedWithUploads is SetArchived for a project into which files are being uploaded, which cancel ends first. The error is
+// protocol.CodeUnavailable if uploads start faster than they are cancelled. A crash in between leaves an active project, whose
+// archive the client repeats.
+func (s *Store) SetArchivedWithUploads(
+	ctx context.Context, account protocol.AccountID, change *Change, archived bool, cancel func(context.Context, protocol.UploadID) error,
+) (*protocol.Project, error) {
+	for range archiveAttempts {
+		project, err := s.SetArchived(ctx, account, change, archived)
+		var open *OpenUploadsError
+		if !errors.As(err, &open) {
+			return project, err
+		}
+		for _, upload := range open.Uploads {
+			// An upload that has just ended needs no cancel.
+			if err := cancel(ctx, upload); protocol.CodeOf(err) == protocol.CodeUnavailable {
+				return nil, err
+			}
+		}
+	}
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "Uploads into the project were cancelled but the project is not archived yet. Try again.")
 }
 
 // SetArchived archives a project, or makes it active again. The archive holds what is queued in its conversations, and it
