@@ -93,7 +93,7 @@ generate: bin/turnstone-race web/node_modules ## generate files from the code: r
 	made docs/configuration.md bin/turnstone-race config doc; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
 	made protocol/events.schema.json bin/turnstone-race openapi --events
-	go run -race ./protocol/typescript web/src/generated/events.ts
+	go run -race ./protocol/typescript protocol/openapi.json web/src/generated
 	go test -race ./protocol -update
 	npm --prefix web run --silent generate
 	npm --prefix web run --silent typecheck

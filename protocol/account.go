@@ -2,6 +2,13 @@ package protocol
 
 import "time"
 
+// Limits of sign-ins, in characters.
+const (
+	MinPassword    = 8
+	MaxDisplayName = 100
+	MaxPasskeyName = 100
+)
+
 // Account is the signed-in account.
 type Account struct {
 	AccountID             AccountID  `json:"account_id"`

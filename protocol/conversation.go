@@ -5,6 +5,9 @@ import "time"
 // MaxTitle is the maximum length of a title, in characters after trimming. A fork's name is a title too.
 const MaxTitle = 200
 
+// MaxProvisionalTitle limits a title that is made from a message, in characters: about one line of a sidebar.
+const MaxProvisionalTitle = 60
+
 // Conversation is one conversation of an account.
 type Conversation struct {
 	ConversationID ConversationID    `json:"conversation_id"`

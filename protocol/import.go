@@ -71,6 +71,9 @@ var ImportReasons = []ImportReason{
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 
+// MaxImportBytes limits the upload of an import.
+const MaxImportBytes = 2 << 30
+
 // MaxImportEntries limits the entries of a report; the reasons of all are counted.
 const MaxImportEntries = 200
 

@@ -14,7 +14,7 @@ const (
 	SearchTask         SearchKind = "task"     // by the question of the research
 )
 
-// MaxQueryRunes is the limit of the query of a search, in characters.
+// MaxQueryRunes is the limit of the query of a search, and of a list of files or prompts, in characters.
 const MaxQueryRunes = 160
 
 // SearchPage is a page of what a search found.

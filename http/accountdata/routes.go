@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"turnstone/http/route"
-	"turnstone/persistence/imports"
 	"turnstone/protocol"
 )
 
@@ -38,8 +37,8 @@ func (h *Handlers) exportRoutes() []route.Route {
 func (h *Handlers) importRoutes() []route.Route {
 	const path = "/account/imports"
 	return []route.Route{
-		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(imports.MaxBytes).
-			DescribedAs(fmt.Sprintf(importDescription, imports.MaxBytes>>30)).
+		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(protocol.MaxImportBytes).
+			DescribedAs(fmt.Sprintf(importDescription, protocol.MaxImportBytes>>30)).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			WithStatus(stdhttp.StatusAccepted).Documented(documentImport),
 		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	maxEmailBytes       = 254  // RFC 5321
-	maxEmailKeyBytes    = 2048 // some characters are many in the form of EmailKey
-	maxDisplayNameRunes = 100
+	maxEmailBytes    = 254  // RFC 5321
+	maxEmailKeyBytes = 2048 // some characters are many in the form of EmailKey
 )
 
 // EmailKey returns the form of an address that lookups use. Addresses that differ only in case or in Unicode form have
@@ -47,7 +46,7 @@ func CheckAccount(email, displayName string) (string, string, error) {
 
 // checkName refuses a trimmed display name that is empty, too long or has control characters.
 func checkName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > maxDisplayNameRunes || strings.ContainsFunc(name, unicode.IsControl) {
+	if name == "" || utf8.RuneCountInString(name) > protocol.MaxDisplayName || strings.ContainsFunc(name, unicode.IsControl) {
 		return protocol.Invalid("body.display_name", "must have 1 to 100 characters")
 	}
 	return nil
@@ -56,5 +55,5 @@ func checkName(name string) error {
 // defaultName returns the part of an address before the @, cut to the longest name that is allowed.
 func defaultName(email string) string {
 	name := []rune(email[:strings.LastIndexByte(email, '@')])
-	return string(name[:min(len(name), maxDisplayNameRunes)])
+	return string(name[:min(len(name), protocol.MaxDisplayName)])
 }

@@ -29,7 +29,6 @@ import (
 const (
 	passkeyLifetime    = 5 * time.Minute
 	passkeyParty       = "Turnstone"
-	maxPasskeyName     = 100
 	defaultPasskeyName = "Passkey"
 	localhost          = "localhost"
 )
@@ -497,7 +496,7 @@ func (p *Passkeys) FinishReauthentication(ctx context.Context, req *Request, cre
 // checkPasskeyName returns a name without surrounding spaces.
 func checkPasskeyName(name string) (string, error) {
 	name = strings.TrimSpace(name)
-	if n := utf8.RuneCountInString(name); n == 0 || n > maxPasskeyName || strings.ContainsFunc(name, unicode.IsControl) {
+	if n := utf8.RuneCountInString(name); n == 0 || n > protocol.MaxPasskeyName || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", protocol.Invalid("body.name", "must have 1 to 100 characters, without control characters")
 	}
 	return name, nil

@@ -16,7 +16,6 @@ import (
 // Bounds of a password. There is no rule about kinds of characters: only the length matters, and that the password is
 // not a common one.
 const (
-	minPasswordRunes = 8
 	maxPasswordBytes = 1024
 )
 
@@ -94,7 +93,7 @@ func checkPassword(field, password, email string) error {
 	normal := strings.ToLower(normalPassword(password))
 	name, _, _ := strings.Cut(strings.ToLower(email), "@")
 	switch {
-	case utf8.RuneCountInString(password) < minPasswordRunes:
+	case utf8.RuneCountInString(password) < protocol.MinPassword:
 		return protocol.Invalid(field, "must have at least 8 characters; 15 or more are better")
 	case len(password) > maxPasswordBytes:
 		return protocol.Invalid(field, "must have at most 1024 bytes")

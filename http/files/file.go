@@ -13,9 +13,6 @@ import (
 	"turnstone/protocol/filetype"
 )
 
-// maxQuery limits the searched part of a name, in characters.
-const maxQuery = 160
-
 type listInput struct {
 	resource.PageInput
 	Query     string             `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
@@ -70,8 +67,8 @@ func (h *Handlers) pick(ctx context.Context, in *pickInput) (*resource.Body[prot
 // nameQuery returns the searched part of a name without spaces around it.
 func nameQuery(text string) (string, error) {
 	query := strings.TrimSpace(text)
-	if utf8.RuneCountInString(query) > maxQuery {
-		return "", protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	if utf8.RuneCountInString(query) > protocol.MaxQueryRunes {
+		return "", protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", protocol.MaxQueryRunes))
 	}
 	return query, nil
 }

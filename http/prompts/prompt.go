@@ -36,9 +36,6 @@ type Handlers struct {
 	Keys  *auth.Keys
 }
 
-// maxQuery limits the text that is looked for, in characters.
-const maxQuery = 160
-
 type listInput struct {
 	resource.PageInput
 	Query     string             `query:"q" doc:"The beginning of a word in the name or in the description, in upper or lower case; at most 160 characters. In a script without spaces, any part of them."`
@@ -48,8 +45,8 @@ type listInput struct {
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Prompt]], error) {
 	query := strings.TrimSpace(in.Query)
-	if utf8.RuneCountInString(query) > maxQuery {
-		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	if utf8.RuneCountInString(query) > protocol.MaxQueryRunes {
+		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", protocol.MaxQueryRunes))
 	}
 	filter := &prompts.Filter{Query: query, Account: in.Scope == "account"}
 	if !in.ProjectID.IsZero() {

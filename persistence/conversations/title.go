@@ -16,9 +16,6 @@ import (
 // improve the title.
 const maxTitleInput = 4000
 
-// maxProvisionalTitle limits a provisional title, in runes: about one line of a sidebar.
-const maxProvisionalTitle = 60
-
 // ProvisionalTitle returns the first words of a message. They are the title of its conversation until the service
 // generates a title, which it does only when an answer completes, or the user sets one.
 func ProvisionalTitle(message string) string {
@@ -29,9 +26,9 @@ func ProvisionalTitle(message string) string {
 			break // code is not a title
 		}
 		next := strings.TrimSpace(title + " " + word)
-		if utf8.RuneCountInString(next) > maxProvisionalTitle {
+		if utf8.RuneCountInString(next) > protocol.MaxProvisionalTitle {
 			if title == "" { // a long word, or a language without spaces
-				title = firstRunes(word, maxProvisionalTitle-1)
+				title = firstRunes(word, protocol.MaxProvisionalTitle-1)
 			}
 			return title + "…"
 		}

@@ -16,11 +16,8 @@ import (
 	"turnstone/protocol"
 )
 
-// Limits of the uploads of an account.
-const (
-	MaxBytes      = 2 << 30 // of one upload
-	maxDailyBytes = 4 << 30 // of all uploads in 24 hours
-)
+// maxDailyBytes limits the uploads of an account in 24 hours.
+const maxDailyBytes = 4 << 30
 
 // Store stores imports. Its methods may be called from any goroutine.
 type Store struct {

@@ -330,7 +330,7 @@ func TestAnUploadThatEndsEarlyFailsAndLeavesNothing(t *testing.T) {
 	storetest.WantCode(t, err, protocol.CodeInvalidBody)
 	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), 0)
 	storetest.WantCode(t, err, protocol.CodeInvalidBody)
-	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), imports.MaxBytes+1)
+	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), protocol.MaxImportBytes+1)
 	storetest.WantCode(t, err, protocol.CodeTooLarge)
 	if n := w.Count(`select count(*) from imports where state = 'failed' and not stored and failure is not null`); n != 1 {
 		t.Errorf("%d uploads have failed", n)

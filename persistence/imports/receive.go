@@ -43,7 +43,7 @@ const (
 // those of begin, protocol.CodeTooLarge, and protocol.CodeConflict with the import if it was cancelled meanwhile. After
 // any other error, the import has failed, unless only the reply to the commit that queued it was lost.
 func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io.Reader, size int64) (*protocol.Import, error) {
-	if size > MaxBytes {
+	if size > protocol.MaxImportBytes {
 		return nil, tooLarge()
 	}
 	buffered := bufio.NewReader(body)
@@ -78,7 +78,7 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 }
 
 func tooLarge() error {
-	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d GiB.", MaxBytes>>30)
+	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d GiB.", protocol.MaxImportBytes>>30)
 }
 
 func unreadable(err error) error {
@@ -101,7 +101,7 @@ func (r *transfer) copy(ctx context.Context, body io.Reader) error {
 	for {
 		n, err := body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
-		if r.size+int64(len(buffer)) > MaxBytes {
+		if r.size+int64(len(buffer)) > protocol.MaxImportBytes {
 			return tooLarge()
 		}
 		if len(buffer) == cap(buffer) || errors.Is(err, io.EOF) && len(buffer) > 0 {

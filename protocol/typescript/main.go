@@ -1,5 +1,5 @@
-// Command typescript generates the TypeScript types of a turn's events for the web app, from the registry in protocol.
-// `make generate` runs it; a test checks that the committed file matches the registry.
+// Command typescript generates TypeScript for the web app: the types of a turn's events, from the registry in protocol, and the limits
+// of the service that the app applies too. `make generate` runs it; tests check that the committed files match.
 //
 // It does not generate the types of requests and responses: those come from protocol/openapi.json.
 package main
@@ -7,19 +7,36 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: typescript <file to write>")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: typescript <the OpenAPI document> <folder to write to>")
 		os.Exit(2)
 	}
-	text, err := eventTypes()
-	if err == nil {
-		err = os.WriteFile(os.Args[1], text, 0o644)
-	}
-	if err != nil {
+	if err := generate(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "typescript:", err)
 		os.Exit(1)
 	}
+}
+
+// generate writes events.ts and limits.ts.
+func generate(document, folder string) error {
+	openapi, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	events, err := eventTypes()
+	if err != nil {
+		return err
+	}
+	limits, err := limitConstants(openapi)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "events.ts"), events, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "limits.ts"), limits, 0o644)
 }

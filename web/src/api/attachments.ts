@@ -17,9 +17,6 @@ interface Attachments {
   uploading: readonly string[];
 }
 
-/** The largest number of files of a message. */
-export const maxAttachments = 20;
-
 export const useAttachments = create<Attachments>(() => ({ names: {}, gone: [], uploading: [] }));
 
 type Receiver = (conversation: string, files: readonly string[]) => void;

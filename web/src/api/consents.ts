@@ -1,5 +1,6 @@
 // The consents of the account to sources of memory, and the location of a conversation, which needs one.
 import { queryOptions } from "@tanstack/react-query";
+import { maxLocationAccuracy } from "../generated/limits";
 import { api, body, Refusal, type Schemas } from "./client";
 import { queryClient, refetchInAllTabs } from "./queries";
 import { noticeSignOut } from "./session-state";
@@ -48,8 +49,6 @@ const lifetime = 23 * 3_600_000;
 const positionTimeout = 30_000;
 /** How old a known position may be, in milliseconds. */
 const positionAge = 60_000;
-/** The largest accuracy that the service accepts, in metres. */
-const maxAccuracy = 1_000_000;
 
 export type ShareFailure = "denied" | "unavailable" | "timeout" | "consent" | "clock" | "unknown" | "refused";
 
@@ -73,7 +72,7 @@ export async function shareLocation(
     const stored = await body(
       api.PUT("/conversations/{conversation_id}/location-context", {
         params: { path: { conversation_id } },
-        body: { latitude, longitude, accuracy_m: Math.min(accuracy, maxAccuracy), expires_at },
+        body: { latitude, longitude, accuracy_m: Math.min(accuracy, maxLocationAccuracy), expires_at },
       }),
     );
     queryClient.setQueryData(locationQuery(conversation_id).queryKey, stored);

@@ -11,10 +11,6 @@ export const fileKinds = ["document", "text", "image", "audio", "archive", "othe
 export const fileSorts = ["newest", "name", "size"] as const;
 export type FileSort = (typeof fileSorts)[number];
 
-/** The longest searched part of a name, and the longest name of a file, in characters. */
-export const maxQuery = 160;
-export const maxFilename = 255;
-
 /** The engine of a service without a malware scanner, which detects only a test file. */
 const testEngine = "test-signatures";
 
@@ -76,9 +72,6 @@ export const contentPath = ({ file_id }: Pick<StoredFile, "file_id">): string =>
 
 /** The address of the small version of a picture that has one. */
 export const thumbnailPath = ({ file_id }: StoredFile): string => `/files/${file_id}/thumbnail`;
-
-/** The largest number of files whose states are read at once. */
-export const maxStates = 50;
 
 /** The states of the files of a message, in the order of the message. */
 export const statesQuery = (ids: readonly string[]) =>

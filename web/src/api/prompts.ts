@@ -6,11 +6,6 @@ import { refetchInAllTabs } from "./queries";
 
 export type Prompt = Schemas["Prompt"];
 
-/** The longest values of a prompt, in characters. */
-export const maxName = 64;
-export const maxDescription = 200;
-export const maxText = 16_000;
-
 /** What selects the prompts of a project; null: those that belong to the account. */
 const within = (project: string | null) => (project === null ? { scope: "account" as const } : { project_id: project });
 

@@ -1,10 +1,8 @@
 // Provisional titles and rows of conversations whose first message is still being sent. Pure.
+import { maxProvisionalTitle } from "../generated/limits";
 import type { Conversation } from "./client";
 import { find, indexOf } from "./conversation-pages";
 import type { OutboxMessage } from "./outbox-message";
-
-/** The longest title made from a message, in characters. */
-const maxTitle = 60;
 
 /** Returns the title that the service will give a conversation with this first message until it generates one. */
 export function provisionalTitle(message: string): string {
@@ -13,7 +11,8 @@ export function provisionalTitle(message: string): string {
     if (word.startsWith("```")) break; // code is not a title
     const next = title === "" ? word : `${title} ${word}`;
     // A long word, or a language without spaces, is cut.
-    if ([...next].length > maxTitle) return `${title || [...word].slice(0, maxTitle - 1).join("")}…`;
+    if ([...next].length > maxProvisionalTitle)
+      return `${title || [...word].slice(0, maxProvisionalTitle - 1).join("")}…`;
     title = next;
   }
   return title;

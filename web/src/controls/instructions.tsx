@@ -2,10 +2,9 @@
 import { useId, useState } from "react";
 import { Refusal, type Schemas } from "../api/client";
 import { noticeSignOut } from "../api/session-state";
+import { maxInstructions } from "../generated/limits";
 import { Button } from "./button";
 import { useLocalization } from "../messages/localization";
-
-const maxInstructions = 16_000;
 
 interface InstructionsProps {
   stored: Schemas["Instructions"];

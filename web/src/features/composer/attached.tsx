@@ -2,12 +2,13 @@
 // can be dropped anywhere on the page.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/attachments";
+import { noteNames, setGone, useAttachments } from "../../api/attachments";
 import { send, type Schemas } from "../../api/client";
 import { useOutbox, type OutboxMessage } from "../../api/outbox";
 import { readRefusal } from "../../api/problem";
 import { viewFile } from "../../controls/viewed-file";
-import { contentPath, maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
+import { contentPath, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
+import { maxAttachments, maxFileStates } from "../../generated/limits";
 import { AttachedNotes, DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
@@ -172,7 +173,7 @@ function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUploa
 /** Returns the states of the files that are known; those of files that were just added are loading. */
 function useStates(files: readonly string[]): ReadonlyMap<string, Schemas["FileState"]> {
   const { data } = useQuery({
-    ...statesQuery(files.slice(0, maxStates)),
+    ...statesQuery(files.slice(0, maxFileStates)),
     enabled: files.length > 0,
     placeholderData: (before) => before,
   });

@@ -5,6 +5,7 @@ import { memo, useId, useRef, useState } from "react";
 import type { ConversationPage } from "../../api/client";
 import type { Profile } from "../../api/outbox";
 import { settingsQuery } from "../../api/queries";
+import { maxInput } from "../../generated/limits";
 import { onTouchScreen } from "../../controls/media";
 import { onMac, formatKeys } from "../../keys/keys";
 import { useSendKey, useSendModes } from "../../keys/send-keys";
@@ -23,7 +24,7 @@ import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
 import { DictationButton } from "./dictation-button";
 import type { DictationState } from "./speech";
-import { longestMessage, longestPaste } from "./text-limits";
+import { longestPaste } from "./text-limits";
 import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
@@ -90,7 +91,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted, projec
   };
   const way = useSend(chat, state, once, sent);
   const research = useResearch(chat, way, sent);
-  const wrong = refused !== null || way.length > longestMessage;
+  const wrong = refused !== null || way.length > maxInput;
   const { turn, stopping } = state;
   const stop = (scope: "turn" | "turn_and_follow_ups") =>
     turn !== null && !stopping && stopTurn(id, turn, lastReceivedSequence(turn, page), scope);

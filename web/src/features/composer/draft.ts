@@ -1,6 +1,7 @@
 // Merges the draft of this device with the draft of the service: which text and files are used, and when the user has to
 // choose. Files that were added or removed on two devices are merged; only texts can conflict. Pure functions; drafts.ts
 // sends the requests.
+import { maxDraftFiles } from "../../generated/limits";
 
 /** A text with files, by their identifiers, in the order in which they are sent. */
 export interface Content {
@@ -34,9 +35,6 @@ export const emptyDraft: DraftState = {
   conflict: null,
   sent: [],
 };
-
-/** The largest number of files that the service stores in a draft. */
-export const maxDraftFiles = 50;
 
 const sameFiles = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((file, at) => file === b[at]);

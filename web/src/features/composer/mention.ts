@@ -1,4 +1,5 @@
 // Finds the word at the caret that begins with "@" and names a file, or with "/" and names a prompt. Pure.
+import { maxPromptName, maxQuery } from "../../generated/limits";
 export interface Mention {
   /** The position of the sign. */
   start: number;
@@ -11,10 +12,6 @@ export interface Mention {
 /** Returns the word that ends at the caret; null: there is none, or a text is selected. */
 export type FindMention = (text: string, from: number, to: number) => Mention | null;
 
-/** The longest part of the name of a file that is looked for, and the longest name of a prompt, in characters. */
-const longestFileQuery = 160;
-const longestPromptName = 64;
-
 /**
  * Before the "@" there is the beginning of the text, a space, an opening bracket or quotation mark, or a letter of a script
  * without spaces between words: not in an e-mail address. The full-width form is what Japanese input methods write.
@@ -25,10 +22,10 @@ const file = /(?:^|[\s\p{Ps}\p{Pi}"'\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}]
 const prompt = /^\s*[/／]([\p{L}\p{M}\p{Nd}_-]*)$/u;
 
 export const fileAt: FindMention = (text, from, to) =>
-  from === to ? found(file, text.slice(Math.max(0, to - longestFileQuery - 2), to), to, longestFileQuery) : null;
+  from === to ? found(file, text.slice(Math.max(0, to - maxQuery - 2), to), to, maxQuery) : null;
 
 export const promptAt: FindMention = (text, from, to) =>
-  from === to ? found(prompt, text.slice(text.lastIndexOf("\n", to - 1) + 1, to), to, longestPromptName) : null;
+  from === to ? found(prompt, text.slice(text.lastIndexOf("\n", to - 1) + 1, to), to, maxPromptName) : null;
 
 function found(word: RegExp, before: string, caret: number, longest: number): Mention | null {
   const query = word.exec(before)?.[1];

@@ -1,10 +1,10 @@
 // The notes below the field: the length of the text, the reason of a refusal, and the end of a rate limit.
 import { failureText } from "../../api/outbox-message";
 import { useOutbox, useAutoSend, type DeliveryFailure } from "../../api/outbox";
+import { maxInput } from "../../generated/limits";
 import { formatSeconds } from "../../controls/countdown";
 import { deferred } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
-import { longestMessage } from "./text-limits";
 import { useSteeringRequests } from "./steering-requests";
 
 const ApprovalNote = deferred(() => import("./approval-note").then((m) => m.ApprovalNote), { onFailure: () => {} });
@@ -29,13 +29,13 @@ export function Notes({ id, conversationID, length, refused, limit, unsaved, tur
   return (
     <div id={id} className="flex flex-col gap-1 px-2 pt-1.5 text-xs text-soft empty:hidden">
       {waits && <ApprovalNote />}
-      {length > longestMessage ? (
+      {length > maxInput ? (
         <p role="alert" className="text-danger">
-          {t("composer.length.over", { over: length - longestMessage })}
+          {t("composer.length.over", { over: length - maxInput })}
         </p>
       ) : (
-        length > longestMessage * 0.9 && (
-          <p className="tabular-nums">{t("composer.length", { count: length, most: longestMessage })}</p>
+        length > maxInput * 0.9 && (
+          <p className="tabular-nums">{t("composer.length", { count: length, most: maxInput })}</p>
         )
       )}
       {refused !== null && (
@@ -49,7 +49,7 @@ export function Notes({ id, conversationID, length, refused, limit, unsaved, tur
       {stop !== null && (
         <p role="status">{t(stop.status === 401 ? "composer.stop.signed_out" : "composer.stopping.again")}</p>
       )}
-      {unsaved && length <= longestMessage && <p role="status">{t("composer.draft.unsaved")}</p>}
+      {unsaved && length <= maxInput && <p role="status">{t("composer.draft.unsaved")}</p>}
     </div>
   );
 }

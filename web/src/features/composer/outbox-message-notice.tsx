@@ -9,10 +9,11 @@ import {
   type OutboxMessage,
   type DeliveryFailure,
 } from "../../api/outbox";
-import { lengthOf, longestSteering } from "./text-limits";
+import { lengthOf } from "./text-limits";
 import { drafts } from "./page-drafts";
 import { focusComposer, focusToWrite } from "./composer-requests";
 import { budgetReset } from "../../api/usage";
+import { maxSteeringInput } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { formatSeconds, useSecondsUntil } from "../../controls/countdown";
 import { Icon } from "../../controls/icon";
@@ -138,7 +139,7 @@ function NoticeActions({
         failure.liveTurn &&
         message.branch === undefined &&
         message.attachments === undefined &&
-        lengthOf(message.text) <= longestSteering && (
+        lengthOf(message.text) <= maxSteeringInput && (
           <Button look="quiet" icon="steer" onClick={() => again({ ifBusy: "steer" })}>
             {t("composer.outbox.steer")}
           </Button>

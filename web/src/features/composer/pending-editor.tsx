@@ -2,6 +2,7 @@
 import { useEffect, useEffectEvent, useId, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import type { FollowUp } from "../../api/client";
 import { conversationQuery, queryClient } from "../../api/queries";
+import { maxInput } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
 import { useSendKey } from "../../keys/send-keys";
@@ -11,7 +12,7 @@ import { focusComposer } from "./composer-requests";
 import { changeFollowUp } from "./follow-ups";
 import { actionOf } from "./keys";
 import { drafts } from "./page-drafts";
-import { lengthOf, longestMessage } from "./text-limits";
+import { lengthOf } from "./text-limits";
 
 interface EditorProps {
   conversation: string;
@@ -41,7 +42,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   // The message that the change is based on; null: the latest, which the user has seen after a conflict.
   const [base, setBase] = useState<FollowUp | null>(item);
   const [opened] = useState(item.content);
-  const over = lengthOf(value) - longestMessage;
+  const over = lengthOf(value) - maxInput;
   const ready = over <= 0 && !saving && (value.trim() !== "" || item.attachments.length > 0);
   const rescue = useRescue(conversation, item, value, () => toast(t("writing.queued.gone")));
 

@@ -5,6 +5,7 @@ import { memo, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
 import type { ConversationPage, FollowUp } from "../../api/client";
 import { useOutbox, type OutboxMessage } from "../../api/outbox";
+import { maxSteeringInput } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { useSendModes } from "../../keys/send-keys";
@@ -17,7 +18,7 @@ import { useComposerState } from "./composer-state";
 import { decideSteering, useSteeringRequests } from "./steering-requests";
 import { focusComposer } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
-import { lengthOf, longestSteering } from "./text-limits";
+import { lengthOf } from "./text-limits";
 import { writingMessages, type WritingMessageKey } from "../../messages/writing";
 import type { Translate } from "../../messages/catalog";
 
@@ -220,7 +221,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
     },
   };
   const canSteer =
-    turn !== null && steerable && item.attachments.length === 0 && lengthOf(item.content) <= longestSteering;
+    turn !== null && steerable && item.attachments.length === 0 && lengthOf(item.content) <= maxSteeringInput;
   const actions: RowAction[] = [
     ...(held ? [release] : canSteer ? [steer] : []),
     {

@@ -1,12 +1,11 @@
-// The length limits of the service, and the length of a text in code points, as the service counts it.
-export const longestMessage = 100_000;
+// The length of a text in code points, as the service counts it.
+import { maxSteeringInput } from "../../generated/limits";
 /** A longer pasted text becomes a file. */
 export const longestPaste = 4_000;
-export const longestSteering = 16_000;
 
 /** Code points of a text. Runs on every key press, so texts below every limit are counted in UTF-16 units. */
 export function lengthOf(text: string): number {
-  if (text.length < longestSteering) return text.length;
+  if (text.length < maxSteeringInput) return text.length;
   let count = 0;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);

@@ -1,8 +1,9 @@
 // The research task that the composer starts in place of a turn, if the user has chosen that.
 import { useNavigate } from "@tanstack/react-router";
+import { maxResearchFiles, maxResearchQuestion } from "../../generated/limits";
 import { reportPartFailure } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
-import { idle, isUsable, loadStart, longestQuestion, maxQuestionFiles, useResearchMode } from "../research";
+import { idle, isUsable, loadStart, useResearchMode } from "../research";
 import { endNewChat } from "./new-chat";
 import { drafts } from "./page-drafts";
 import type { Chat } from "./use-chat";
@@ -30,8 +31,8 @@ export function useResearch(chat: Chat, way: SendState, onStarted: () => void): 
     isUsable(choice.budget) &&
     text.trim() !== "" &&
     way.canSend &&
-    way.length <= longestQuestion &&
-    files.length <= maxQuestionFiles &&
+    way.length <= maxResearchQuestion &&
+    files.length <= maxResearchFiles &&
     !sending;
   const submit = async () => {
     if (!canSend) return;

@@ -1,14 +1,15 @@
 // The ways to send the text of the composer at the moment, and the function that sends it.
 import { useNavigate } from "@tanstack/react-router";
-import { maxAttachments, useAttachments, withNames } from "../../api/attachments";
+import { useAttachments, withNames } from "../../api/attachments";
 import { sendMessage, useRateLimit, useAutoSend, type Profile } from "../../api/outbox";
 import { pendingProfile } from "../../api/pending-changes";
 import { conversationQuery, queryClient } from "../../api/queries";
+import { maxAttachments, maxInput, maxSteeringInput } from "../../generated/limits";
 import { useSecondsUntil } from "../../controls/countdown";
 import { useSendModes } from "../../keys/send-keys";
 import type { SendMode } from "../../keys/send-modes";
 import { drafts } from "./page-drafts";
-import { lengthOf, longestMessage, longestSteering } from "./text-limits";
+import { lengthOf } from "./text-limits";
 import { endNewChat } from "./new-chat";
 import type { ComposerState } from "./composer-state";
 import type { Chat } from "./use-chat";
@@ -43,7 +44,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const verbs = empty ? [] : verbsOf(state, length, files.length > 0);
   const verb = verbs.length === 0 ? null : verbs.includes(wanted) ? wanted : "queue";
   const canSend =
-    !empty && uploading === 0 && !gone && files.length <= maxAttachments && length <= longestMessage && !limit.active;
+    !empty && uploading === 0 && !gone && files.length <= maxAttachments && length <= maxInput && !limit.active;
   const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
@@ -76,7 +77,7 @@ function verbsOf(
   withFiles: boolean,
 ): readonly SendMode[] {
   if (turn === null) return messageInFlight ? ["queue"] : [];
-  return acceptsSteering && !withFiles && !stopping && length <= longestSteering
+  return acceptsSteering && !withFiles && !stopping && length <= maxSteeringInput
     ? ["queue", "steer", "interrupt"]
     : ["queue"];
 }

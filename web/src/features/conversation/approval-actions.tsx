@@ -1,6 +1,7 @@
 // The buttons of a request for approval, the form of its input, and the reason of a rejection.
 import { useEffect, useRef, useState } from "react";
 import type { Refusal } from "../../api/client";
+import { maxRejectionReason } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { FormError } from "../../controls/form-error";
 import type { PartApproval } from "../../generated/events";
@@ -8,9 +9,6 @@ import { approvingMessages, type ApprovingMessageKey } from "../../messages/appr
 import { useMessages } from "../../messages/localization";
 import { ApprovalEditor } from "./approval-editor";
 import type { Decision, Sending } from "./decisions";
-
-/** The longest reason that the service accepts, in characters. */
-const maxReason = 500;
 
 interface ActionsProps {
   approval: PartApproval;
@@ -135,7 +133,7 @@ function Rejection({ busy, onSend, onCancel }: RejectionProps) {
           ref={field}
           dir="auto"
           rows={2}
-          maxLength={maxReason}
+          maxLength={maxRejectionReason}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
           className="rounded-md border border-edge bg-raised px-3 py-2 text-base font-normal md:text-sm"

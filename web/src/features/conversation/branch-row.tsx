@@ -3,6 +3,7 @@ import { useEffect, useEffectEvent, useId, useRef, useState, type MouseEvent } f
 import { cacheBranch, renameBranch, type Branch } from "./branches";
 import { Refusal } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
+import { maxTitle } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
@@ -10,8 +11,6 @@ import { branchingMessages } from "../../messages/branching";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { ageOf, beginningOf } from "./branch-name";
 import type { TreeRow } from "./branch-tree";
-
-const maxNameLength = 200;
 
 /**
  * Returns a function that returns the name of a branch. One without a name is named after the first message that
@@ -228,7 +227,7 @@ function NameEditor({ conversation, branch, onDone }: EditorProps) {
           dir="auto"
           aria-label={branching("branching.name")}
           aria-describedby={problem === null ? undefined : `${id}-problem`}
-          maxLength={maxNameLength}
+          maxLength={maxTitle}
           placeholder={unnamed}
           value={text}
           onChange={(event) => setText(event.target.value)}

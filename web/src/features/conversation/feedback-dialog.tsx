@@ -1,6 +1,7 @@
 // The dialog for the reasons of a rating and a comment.
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
+import { maxFeedbackComment, maxFeedbackReasons } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { explainingMessages } from "../../messages/explaining";
@@ -12,9 +13,6 @@ const reasons = {
   up: ["accurate", "complete", "clear", "followed_instructions", "other"],
   down: ["inaccurate", "incomplete", "unclear", "ignored_instructions", "outdated", "unsafe", "other"],
 } as const;
-
-const maxReasons = 6;
-const maxComment = 2_000;
 
 interface FeedbackDialogProps {
   feedback: Feedback;
@@ -29,7 +27,7 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
   const toggle = (reason: Feedback["reasons"][number]) =>
     setChosen((before) => {
       const next = new Set(before);
-      if (!next.delete(reason) && next.size < maxReasons) next.add(reason);
+      if (!next.delete(reason) && next.size < maxFeedbackReasons) next.add(reason);
       return next;
     });
   return (
@@ -58,7 +56,7 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
           <textarea
             dir="auto"
             rows={3}
-            maxLength={maxComment}
+            maxLength={maxFeedbackComment}
             value={comment}
             onChange={(event) => setComment(event.target.value)}
             className="rounded-md border border-edge bg-raised px-3 py-2 text-base font-normal md:text-sm"

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, body } from "../../api/client";
 import { queryClient } from "../../api/queries";
+import { maxQuery } from "../../generated/limits";
 import { fold, positionsOf } from "../../parts/find";
 import { toSearchedText } from "../../parts/plain";
 import { splitFences } from "../../parts/fences";
@@ -10,9 +11,6 @@ import type { Message } from "../../generated/events";
 
 /** The time in milliseconds after which a search lets the page react to input. */
 const sliceTime = 12;
-
-/** The most characters of a query that the server searches for. */
-const maxLength = 160;
 
 /** How long the matches of a query are kept, in milliseconds. */
 const keptTime = 60_000;
@@ -56,7 +54,7 @@ export const findQuery = (conversation_id: string, branch_id: string, text: stri
     staleTime: Infinity,
     gcTime: keptTime,
     queryFn: async ({ signal }): Promise<FoundInBranch> => {
-      const q = [...text].slice(0, maxLength).join("");
+      const q = [...text].slice(0, maxQuery).join("");
       const messages: FoundInBranch["messages"][number][] = [];
       const react = slices();
       for (let cursor: string | null = null; ;) {

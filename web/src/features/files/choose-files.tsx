@@ -1,8 +1,9 @@
 // A dialog with the files of the library, each with a button that adds it to a message or to a project.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { filesQuery, maxQuery, uniqueFiles, type StoredFile } from "../../api/files";
+import { filesQuery, uniqueFiles, type StoredFile } from "../../api/files";
 import { noticeSignOut } from "../../api/session-state";
+import { maxQuery } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { FilePicture } from "../../controls/file-picture";

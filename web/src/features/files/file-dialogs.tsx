@@ -6,13 +6,13 @@ import {
   addToProject,
   deleteFile,
   filesChanged,
-  maxFilename,
   removeFromProject,
   renameFile,
   type StoredFile,
 } from "../../api/files";
 import { projectsQuery } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
+import { maxFilename } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";

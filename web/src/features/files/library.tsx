@@ -1,7 +1,8 @@
 // The library: the files of the account, with a filter, and the uploads of this tab.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { fileKinds, filesQuery, fileSorts, isScanned, maxQuery, uniqueFiles, type FileFilter } from "../../api/files";
+import { fileKinds, filesQuery, fileSorts, isScanned, uniqueFiles, type FileFilter } from "../../api/files";
+import { maxQuery } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { QuietSelect } from "../../controls/select-list";
 import { Icon } from "../../controls/icon";

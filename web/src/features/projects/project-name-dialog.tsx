@@ -2,13 +2,12 @@
 import { useState } from "react";
 import { createProject, projectChanged, renameProject, type Project } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
+import { maxTitle } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { projectMessages } from "../../messages/projects";
-
-const maxName = 200;
 
 interface NameDialogProps {
   title: string;
@@ -44,7 +43,7 @@ function NameDialog({ title, action, name: before, onClose, onSave }: NameDialog
           autoFocus
           dir="auto"
           label={t("pages.projects.name")}
-          maxLength={maxName}
+          maxLength={maxTitle}
           value={name}
           onChange={(event) => setName(event.target.value)}
           problem={state === "failed" ? t("pages.projects.failed") : undefined}

@@ -1,17 +1,9 @@
 // The dialog that writes a prompt: a new one, or another version of one.
 import { useId, useRef, useState } from "react";
 import { Refusal } from "../../api/client";
-import {
-  changePrompt,
-  createPrompt,
-  maxDescription,
-  maxName,
-  maxText,
-  promptsChanged,
-  type Prompt,
-  type PromptContent,
-} from "../../api/prompts";
+import { changePrompt, createPrompt, promptsChanged, type Prompt, type PromptContent } from "../../api/prompts";
 import { noticeSignOut } from "../../api/session-state";
+import { maxPromptDescription, maxPromptName, maxPromptText } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
@@ -50,7 +42,7 @@ export function PromptDialog({ prompt, project, text = "", onClose, returnTo }: 
   const key = useRef(crypto.randomUUID());
   const { name, description } = content;
   const length = lengthOf(content.text);
-  const complete = name.trim() !== "" && content.text.trim() !== "" && length <= maxText;
+  const complete = name.trim() !== "" && content.text.trim() !== "" && length <= maxPromptText;
   const edit = (change: Partial<PromptContent>) => {
     setProblem(null);
     setContent({ ...content, ...change });
@@ -102,7 +94,7 @@ export function PromptDialog({ prompt, project, text = "", onClose, returnTo }: 
           spellCheck={false}
           label={t("prompts.name")}
           hint={t("prompts.name_hint")}
-          maxLength={maxName}
+          maxLength={maxPromptName}
           value={name}
           onChange={({ target }) => edit({ name: target.value.replace(/\s/g, "-") })}
           problem={problem !== null && ofName.includes(problem) ? t(problem) : undefined}
@@ -111,7 +103,7 @@ export function PromptDialog({ prompt, project, text = "", onClose, returnTo }: 
           dir="auto"
           autoComplete="off"
           label={t("prompts.description")}
-          maxLength={maxDescription}
+          maxLength={maxPromptDescription}
           value={description}
           onChange={({ target }) => edit({ description: target.value })}
         />
@@ -123,8 +115,8 @@ export function PromptDialog({ prompt, project, text = "", onClose, returnTo }: 
             id={id}
             dir="auto"
             rows={8}
-            aria-invalid={length > maxText || undefined}
-            aria-describedby={length > maxText ? `${id}-hint ${id}-problem` : `${id}-hint`}
+            aria-invalid={length > maxPromptText || undefined}
+            aria-describedby={length > maxPromptText ? `${id}-hint ${id}-problem` : `${id}-hint`}
             value={content.text}
             onChange={({ target }) => edit({ text: target.value })}
             className="rounded-md border border-edge bg-raised px-3 py-2 text-base aria-invalid:border-danger md:text-sm"
@@ -132,10 +124,10 @@ export function PromptDialog({ prompt, project, text = "", onClose, returnTo }: 
           <p id={`${id}-hint`} className="text-sm text-faint">
             {t("prompts.text_hint", examples)}
           </p>
-          {length > maxText && (
+          {length > maxPromptText && (
             <p id={`${id}-problem`} className="flex items-center gap-1.5 text-sm text-danger">
               <Icon name="warning" size={16} />
-              {t("prompts.too_long", { length, most: maxText })}
+              {t("prompts.too_long", { length, most: maxPromptText })}
             </p>
           )}
         </div>

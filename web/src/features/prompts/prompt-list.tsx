@@ -1,7 +1,8 @@
 // The prompts of the account or of a project, with the dialogs that write and delete one.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { maxName, promptsQuery, uniquePrompts, type Prompt } from "../../api/prompts";
+import { promptsQuery, uniquePrompts, type Prompt } from "../../api/prompts";
+import { maxPromptName } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
 import { NotLoaded } from "../../controls/not-loaded";
 import { SearchField, useSearchedText } from "../../controls/search-field";
@@ -43,7 +44,7 @@ export function PromptList({ project, readOnly = false }: PromptListProps) {
     <>
       {(typed !== "" || prompts.length >= searchedFrom) && (
         <div className="flex py-3">
-          <SearchField label={text("prompts.search")} value={typed} onChange={setTyped} maxLength={maxName} />
+          <SearchField label={text("prompts.search")} value={typed} onChange={setTyped} maxLength={maxPromptName} />
         </div>
       )}
       <ul ref={list} tabIndex={-1} aria-label={t("pages.prompts.title")} className="divide-y divide-line outline-none">

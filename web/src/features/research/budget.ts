@@ -1,15 +1,6 @@
 // The budgets of research tasks. Pure.
-import type { Amounts, Depth } from "./mode";
-
-/** The budgets that the service has for the depths. */
-export const budgets: Readonly<Record<Depth, Amounts>> = {
-  quick: { tokens: 100_000, pages: 12, seconds: 300 },
-  standard: { tokens: 400_000, pages: 40, seconds: 1_200 },
-  deep: { tokens: 1_500_000, pages: 120, seconds: 3_600 },
-};
-
-/** The largest amounts that the service accepts. */
-export const largest: Amounts = { tokens: 10_000_000, pages: 500, seconds: 14_400 };
+import { maxResearchBudget } from "../../generated/limits";
+import type { Amounts } from "./mode";
 
 export type Unit = keyof Amounts;
 export const units: readonly Unit[] = ["tokens", "pages", "seconds"];
@@ -23,7 +14,7 @@ export function readAmount(unit: Unit, typed: string): number | undefined {
   if (text === "") return undefined;
   const digits = text.replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) - 0x660));
   const amount = /^\d{1,9}$/.test(digits) ? Number(digits) * scale(unit) : NaN;
-  return amount >= 1 && amount <= largest[unit] ? amount : NaN;
+  return amount >= 1 && amount <= maxResearchBudget[unit] ? amount : NaN;
 }
 
 /** Whether every amount is one that the service accepts. */

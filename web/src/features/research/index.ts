@@ -2,7 +2,7 @@
 import { deferred } from "../../controls/deferred";
 import { CitationNumber } from "../../parts/citation-number";
 
-export { idle, longestQuestion, maxQuestionFiles, toggleResearch, useResearchMode } from "./mode";
+export { idle, toggleResearch, useResearchMode } from "./mode";
 export { isUsable } from "./budget";
 export { reportQuery } from "./queries";
 export { Tasks } from "./tasks";

@@ -74,8 +74,3 @@ export function toggleResearch(conversation: string): void {
   const on = useResearchMode.getState().choices[conversation] !== undefined;
   chooseResearch(conversation, on ? null : { depth: "standard", places: ["web"], budget: {} });
 }
-
-/** The longest question in characters. */
-export const longestQuestion = 4_000;
-/** The largest number of files of a question. */
-export const maxQuestionFiles = 20;

@@ -4,17 +4,16 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useId, useRef, useState } from "react";
 import { consentsQuery } from "../../api/consents";
 import type { Refusal } from "../../api/problem";
+import { maxResearchBudget, maxResearchFiles, maxResearchQuestion, researchBudgets } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
 import { FormError } from "../../controls/form-error";
 import { Icon } from "../../controls/icon";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { researchMessages } from "../../messages/research";
-import { budgets, isUsable, largest, readAmount, scale, units, type Unit } from "./budget";
+import { isUsable, readAmount, scale, units, type Unit } from "./budget";
 import {
   chooseResearch,
   idle,
-  longestQuestion,
-  maxQuestionFiles,
   useResearchMode,
   type Amounts,
   type Depth,
@@ -84,10 +83,10 @@ export function ResearchPanel({ conversation, length, files, temporary, isEmpty 
           )}
       </div>
       <div role="alert" className="flex flex-col gap-1 empty:hidden">
-        {length > longestQuestion && (
-          <FormError>{t("research.too_long", { over: length - longestQuestion })}</FormError>
+        {length > maxResearchQuestion && (
+          <FormError>{t("research.too_long", { over: length - maxResearchQuestion })}</FormError>
         )}
-        {files > maxQuestionFiles && <FormError>{t("research.too_many_files", { count: maxQuestionFiles })}</FormError>}
+        {files > maxResearchFiles && <FormError>{t("research.too_many_files", { count: maxResearchFiles })}</FormError>}
         {choice.places.length === 0 && <FormError>{t("research.no_place")}</FormError>}
         {refusal !== null && <Refused refusal={refusal} />}
       </div>
@@ -212,7 +211,7 @@ function Budget({ choice, onChange }: BudgetProps) {
   const t = useMessages(researchMessages);
   const [editing, edit] = useState(false);
   const id = useId();
-  const { tokens, pages, seconds } = { ...budgets[choice.depth], ...choice.budget };
+  const { tokens, pages, seconds } = { ...researchBudgets[choice.depth], ...choice.budget };
   if (!editing && isUsable(choice.budget))
     return (
       <p className="flex flex-wrap items-center gap-x-2 text-soft">
@@ -261,7 +260,7 @@ function Amount({ id, unit, choice, focused, onChange }: AmountProps) {
   const { intl } = useLocalization();
   const shown = (amount: number) => intl.formatNumber(amount / scale(unit));
   const amount = choice.budget[unit];
-  const [typed, type] = useState(() => shown({ ...budgets[choice.depth], ...choice.budget }[unit]));
+  const [typed, type] = useState(() => shown({ ...researchBudgets[choice.depth], ...choice.budget }[unit]));
   const wrong = Number.isNaN(amount);
   return (
     <label className="flex flex-col gap-1 text-xs text-soft">
@@ -281,7 +280,7 @@ function Amount({ id, unit, choice, focused, onChange }: AmountProps) {
       />
       {wrong && (
         <span id={`${id}-problem`} className="text-danger">
-          {t("research.budget.wrong", { most: largest[unit] / scale(unit) })}
+          {t("research.budget.wrong", { most: maxResearchBudget[unit] / scale(unit) })}
         </span>
       )}
     </label>

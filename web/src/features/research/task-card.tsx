@@ -1,5 +1,6 @@
 // The card of a research task: what it does, what it has found and used, and how the user changes it.
 import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
+import { maxResearchStep, maxSteeringInput } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { FormError } from "../../controls/form-error";
@@ -14,9 +15,6 @@ import { webURL } from "../../parts/links";
 import { isOver, type Task, type TaskInput, type TaskSource } from "../../turn/task";
 import { shownSource, shownStep, type ShownSource, type ShownStep } from "./shown";
 import { useCommands, useTask, type Command, type CurrentTask, type Sent } from "./use-task";
-
-const longestStep = 400;
-const longestInput = 16_000;
 
 export function TaskCard({ task }: { task: Task }) {
   const t = useMessages(researchMessages);
@@ -184,7 +182,7 @@ function Plan({ plan, works, steerable, busy, onSend }: PlanProps) {
           label={t("research.add")}
           button={t("research.add.do")}
           icon="add"
-          most={longestStep}
+          most={maxResearchStep}
           disabled={busy}
           onSend={(text) => onSend({ type: "plan", add: [text] })}
         />
@@ -346,7 +344,7 @@ function Controls({ current, steerable, sent, onSend }: ControlsProps) {
           label={t("research.input")}
           button={t("research.input.do")}
           icon="steer"
-          most={longestInput}
+          most={maxSteeringInput}
           disabled={busy}
           onSend={(text) => onSend({ type: "input", input: text })}
         />

@@ -5,6 +5,7 @@ import { Fragment, useEffect, useState, type ReactNode } from "react";
 import type { Schemas } from "../../api/client";
 import { projectsQuery } from "../../api/projects";
 import { addressOf } from "../../api/message-address";
+import { maxQuery } from "../../generated/limits";
 import { viewFile } from "../../controls/viewed-file";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { searchingMessages } from "../../messages/searching";
@@ -17,8 +18,6 @@ type Result = Schemas["SearchResult"];
 
 /** How long the user pauses before the typed text is searched, in milliseconds. */
 const pause = 250;
-/** The longest query of the service, in code points. */
-const longest = 160;
 
 interface Found {
   results: readonly Result[];
@@ -35,7 +34,7 @@ interface Found {
 export function useFound(typed: string): Found {
   const [query, setQuery] = useState("");
   useEffect(() => {
-    const wanted = [...typed.trim()].slice(0, longest).join("").trim();
+    const wanted = [...typed.trim()].slice(0, maxQuery).join("").trim();
     const timer = setTimeout(() => setQuery(wanted), wanted === "" ? 0 : pause);
     return () => clearTimeout(timer);
   }, [typed]);

@@ -6,12 +6,11 @@ import { pagedQuery } from "../../api/paged-query";
 import { refetchInAllTabs } from "../../api/queries";
 import { sendFile } from "../../api/send-file";
 import { noticeSignOut } from "../../api/session-state";
+import { maxImportSize } from "../../generated/limits";
 
 export type Import = Schemas["Import"];
 export type ImportEntry = Schemas["ImportEntry"];
 
-/** The largest file that the service accepts, in bytes. */
-export const maxImportSize = 2 * 2 ** 30;
 const pollInterval = 1_000;
 /** How long the cancel of an upload waits for the service, in milliseconds; then it only stops sending. */
 const cancelTimeout = 5_000;

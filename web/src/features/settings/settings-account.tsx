@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { api, body, type Schemas } from "../../api/client";
 import { queryClient, sessionQuery } from "../../api/queries";
+import { maxDisplayName } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
@@ -97,7 +98,7 @@ function NameDialog({ before, onClose }: ChangeProps) {
           name="name"
           autoComplete="name"
           autoFocus
-          maxLength={100}
+          maxLength={maxDisplayName}
           value={name}
           onChange={(event) => setName(event.target.value)}
           problem={entry.problem("display_name")}

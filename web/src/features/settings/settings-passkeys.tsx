@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { addPasskey, removePasskey, renamePasskey } from "../../api/passkey-requests";
 import { passkeysQuery, type Passkey } from "../../api/passkeys";
+import { maxPasskeyName } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
 import { Field } from "../../controls/field";
 import { NotLoaded } from "../../controls/not-loaded";
@@ -100,7 +101,7 @@ function NameField({ name, setName }: { name: string; setName: (name: string) =>
       autoComplete="off"
       autoFocus
       required
-      maxLength={100}
+      maxLength={maxPasskeyName}
       value={name}
       onChange={(event) => setName(event.target.value)}
     />

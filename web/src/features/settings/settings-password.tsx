@@ -3,21 +3,14 @@ import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { api, body, forgetToken } from "../../api/client";
 import { refetchInAllTabs, queryClient, sessionQuery } from "../../api/queries";
+import { minPassword } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field, PasswordField } from "../../controls/field";
 import { toast } from "../../controls/toast";
 import { useMessages } from "../../messages/localization";
 import { settingsMessages } from "../../messages/settings";
-import {
-  FormFooter,
-  minPasswordLength,
-  noErrors,
-  providers,
-  ReauthenticationDialog,
-  useForm,
-  useReauthentication,
-} from "../sign-in";
+import { FormFooter, noErrors, providers, ReauthenticationDialog, useForm, useReauthentication } from "../sign-in";
 
 export function ChangePassword() {
   const t = useMessages(settingsMessages);
@@ -38,7 +31,7 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
   const [next, setNext] = useState("");
   const proof = useReauthentication();
   const entry = useForm(async () => {
-    if ([...next].length < minPasswordLength)
+    if ([...next].length < minPassword)
       return entry.refuse({ ...noErrors, fields: { new_password: "pages.auth.password_short" } });
     await proof.run(async () => {
       const renewed = await body(

@@ -1,12 +1,12 @@
 // Settings: the choice of a file to import, and its upload.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
+import { maxImportSize } from "../../generated/limits";
 import {
   cancelUpload,
   forgetOutcome,
   importsQuery,
   isOpen,
-  maxImportSize,
   uploadImport,
   useUpload,
   type Upload,

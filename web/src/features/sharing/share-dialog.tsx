@@ -3,15 +3,8 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Refusal, type Conversation, type Schemas } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
-import {
-  createShare,
-  maxSharedArtifacts,
-  maxSharedFiles,
-  shareDays,
-  sharePreviewQuery,
-  type CreatedShare,
-  type ShareDays,
-} from "./shares";
+import { maxSharedArtifacts, maxSharedFiles } from "../../generated/limits";
+import { createShare, shareDays, sharePreviewQuery, type CreatedShare, type ShareDays } from "./shares";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";

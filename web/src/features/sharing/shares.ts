@@ -39,10 +39,6 @@ export const sharePreviewQuery = (conversation_id: string, message_id?: string) 
 /** The creation may be repeated with the same key. */
 const attempt = attempts();
 
-/** How many files and artifacts a share can carry. */
-export const maxSharedFiles = 50;
-export const maxSharedArtifacts = 20;
-
 /** What a share shows: the messages of a conversation up to one, which of their files, and which artifacts. */
 export interface ShareContent {
   message: string;

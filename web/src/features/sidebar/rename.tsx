@@ -5,11 +5,10 @@ import { repeatOnCurrent, storeInOrder } from "../../api/change-queue";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
 import { refetchInAllTabs } from "../../api/queries";
+import { maxTitle } from "../../generated/limits";
 import { toast } from "../../controls/toast";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { editTitle } from "./editing";
-
-const maxTitleLength = 200;
 
 /**
  * The titles of requests without a response, by conversation, until a later title is stored: the service may have stored them.
@@ -101,7 +100,7 @@ export function TitleEditor({
       autoFocus
       dir="auto"
       aria-label={t("pages.rename.label")}
-      maxLength={maxTitleLength}
+      maxLength={maxTitle}
       defaultValue={conversation.title}
       onFocus={(event) => event.target.select()}
       onBlur={(event) => end(event.target.value, false)}

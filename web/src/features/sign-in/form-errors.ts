@@ -14,9 +14,6 @@ export interface FormErrors {
 
 export const noErrors: FormErrors = { fields: {}, form: null, retryAt: 0 };
 
-/** The service refuses shorter passwords; the form checks this first. */
-export const minPasswordLength = 8;
-
 const fieldMessages: Record<FormField, SigningInMessageKey> = {
   email: "pages.auth.email_invalid",
   password: "pages.auth.password_weak",

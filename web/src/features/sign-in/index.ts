@@ -3,7 +3,7 @@ import { deferred } from "../../controls/deferred";
 
 export { AuthLayout } from "./auth-layout";
 export { ConfirmedForm } from "./confirmed-form";
-export { minPasswordLength, noErrors } from "./form-errors";
+export { noErrors } from "./form-errors";
 export { EmailField } from "./login-form";
 export { mailPageOf, sendsMail } from "./mail-links";
 export { FormFooter, useForm } from "./password-form";

@@ -2,13 +2,14 @@
 import { useEffect, useState } from "react";
 import { api } from "../../api/client";
 import { handleSignOut } from "../../api/session-state";
+import { minPassword } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { PasswordField } from "../../controls/field";
 import { useMessages } from "../../messages/localization";
 import { signingInMessages } from "../../messages/signing-in";
 import { AuthLayout } from "./auth-layout";
 import { ForgotForm } from "./forgot-form";
-import { minPasswordLength, noErrors } from "./form-errors";
+import { noErrors } from "./form-errors";
 import { forgetLink, sendsMail, tokenIn, useNewLink } from "./mail-links";
 import { FormError } from "../../controls/form-error";
 import { FormFooter, useForm } from "./password-form";
@@ -66,7 +67,7 @@ function NewPassword({ token, onDone, onInvalid }: NewPasswordProps) {
   const t = useMessages(signingInMessages);
   const [password, setPassword] = useState("");
   const entry = useForm(async () => {
-    if ([...password].length < minPasswordLength)
+    if ([...password].length < minPassword)
       return entry.refuse({ ...noErrors, fields: { password: "pages.auth.password_short" } });
     await api.POST("/auth/password/reset", { body: { token, password } });
     forgetLink();

@@ -3,11 +3,12 @@ import { useEffect, useState } from "react";
 import { handleSignIn } from "../../api/session-state";
 import { api, body } from "../../api/client";
 import { reportedErasure } from "../../api/erasure";
+import { maxDisplayName, minPassword } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { Field, PasswordField } from "../../controls/field";
 import { useMessages } from "../../messages/localization";
 import { signingInMessages } from "../../messages/signing-in";
-import { noErrors, minPasswordLength } from "./form-errors";
+import { noErrors } from "./form-errors";
 import { EmailField, LoginForm, type EmailProps } from "./login-form";
 import { FormError } from "../../controls/form-error";
 import { FormFooter, useForm } from "./password-form";
@@ -126,7 +127,7 @@ function Register({ email, setEmail }: EmailProps) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const entry = useForm(async () => {
-    if ([...password].length < minPasswordLength)
+    if ([...password].length < minPassword)
       return entry.refuse({ ...noErrors, fields: { password: "pages.auth.password_short" } });
     handleSignIn(
       await body(
@@ -142,7 +143,7 @@ function Register({ email, setEmail }: EmailProps) {
         label={t("pages.name")}
         name="name"
         autoComplete="name"
-        maxLength={100}
+        maxLength={maxDisplayName}
         hint={t("signing-in.name.hint")}
         value={name}
         onChange={(event) => setName(event.target.value)}
