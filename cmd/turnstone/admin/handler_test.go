@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,43 +12,40 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"turnstone/actors/llm/llmtest"
+	"turnstone/actors/node"
+	"turnstone/actors/routing"
+	"turnstone/actors/turn"
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 )
 
-// fakeTurns implements Turns for one turn with three events.
-type fakeTurns struct {
-	turn      protocol.TurnID
-	cancelled bool
-	breaks    bool
+// liveTurn starts a turn in a real store, and returns it with the turns of a node that runs no actor of it.
+func liveTurn(t *testing.T) (*storetest.Turn, Turns) {
+	t.Helper()
+	w := storetest.NewWorld(t)
+	process := node.New(node.Config{Logger: zap.NewNop()}) // not started: it adopts only what it is asked to
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: process.Host().ID}))
+	host := turn.New(turn.Config{
+		Node: process.Host(), Store: w.Turns, FollowUps: w.DB.FollowUps, Log: w.Turns, Ownership: w.Turns, Model: llmtest.Answer("fine"),
+		Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
+	})
+	process.Attach(host.Load, host)
+	t.Cleanup(process.Stop)
+	live := w.Start(w.Request(nil, "hello"))
+	live.Append(2)
+	return live, NewTurns(w.Turns, host)
 }
 
-func (f *fakeTurns) Show(_ context.Context, turn protocol.TurnID) (*Turn, error) {
-	if turn != f.turn {
-		return nil, protocol.Errorf(protocol.CodeNotFound, "no such turn")
-	}
-	return &Turn{Turn: protocol.Turn{TurnID: turn}}, nil
-}
+// interrupted are turns whose store becomes unreachable after the first events.
+type interrupted struct{ Turns }
 
-func (f *fakeTurns) Events(_ context.Context, turn protocol.TurnID, _ bool, write func([]byte) error) error {
-	if turn != f.turn {
-		return protocol.Errorf(protocol.CodeNotFound, "no such turn")
-	}
-	if err := write([]byte("{\"sequence\":1}\n{\"sequence\":2}\n")); err != nil {
-		return err
-	}
-	if f.breaks {
-		return errors.New("the store is unreachable")
-	}
-	return write([]byte("{\"sequence\":3}\n"))
-}
-
-func (f *fakeTurns) Cancel(_ context.Context, turn protocol.TurnID, _ bool) error {
-	if turn != f.turn || f.cancelled {
-		return protocol.Errorf(protocol.CodeSteeringClosed, "it has ended")
-	}
-	f.cancelled = true
-	return nil
+func (i interrupted) Events(ctx context.Context, turn protocol.TurnID, follow bool, write func([]byte) error) error {
+	return i.Turns.Events(ctx, turn, follow, func(frames []byte) error {
+		return errors.Join(write(frames), errors.New("the store is unreachable"))
+	})
 }
 
 func internalServer(t *testing.T, config Config) string {
@@ -106,21 +104,34 @@ func TestAnUnavailableServiceSaysWhenToTryAgain(t *testing.T) {
 }
 
 func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
-	turns := &fakeTurns{turn: protocol.NewTurnID()}
+	live, turns := liveTurn(t)
 	base := internalServer(t, Config{Turns: turns})
-	path := base + "/admin/turns/" + turns.turn.String()
+	path := base + "/admin/turns/" + live.Spec.TurnID.String()
+	state := func() protocol.TurnState {
+		t.Helper()
+		var shown Turn
+		status, body, err := sitetest.Fetch(t, http.MethodGet, path, "token")
+		if err := json.Unmarshal([]byte(body), &shown); err != nil || status != http.StatusOK {
+			t.Errorf("%d %q, %v", status, body, err)
+		}
+		if err != nil || shown.AccountID != live.Spec.AccountID {
+			t.Errorf("%+v, %v", shown, err)
+		}
+		return shown.State
+	}
+	const force = "/cancel?force=true" // the turn has no actor
 	for _, token := range []string{"", "another"} {
-		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + "/cancel"} {
-			if status, body, _ := sitetest.Fetch(t, method, path, token); status != http.StatusUnauthorized || turns.cancelled {
+		for method, path := range map[string]string{http.MethodGet: path + "/events", http.MethodPost: path + force} {
+			if status, body, _ := sitetest.Fetch(t, method, path, token); status != http.StatusUnauthorized || state().Terminal() {
 				t.Errorf("%s with %q: %d %s", path, token, status, body)
 			}
 		}
 	}
-	if status, body, err := sitetest.Fetch(t, http.MethodGet, path+"/events", "token"); status != http.StatusOK || strings.Count(body, "\n") != 3 || err != nil {
+	if status, body, err := sitetest.Fetch(t, http.MethodGet, path+"/events", "token"); status != http.StatusOK || body != string(live.Frames) || err != nil {
 		t.Errorf("events: %d %q, %v", status, body, err)
 	}
-	if status, _, _ := sitetest.Fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusAccepted || !turns.cancelled {
-		t.Errorf("cancel: %d", status)
+	if status, body, _ := sitetest.Fetch(t, http.MethodPost, path+force, "token"); status != http.StatusAccepted || state() != protocol.TurnCancelled {
+		t.Errorf("cancel: %d %s", status, body)
 	}
 	if status, _, _ := sitetest.Fetch(t, http.MethodPost, path+"/cancel", "token"); status != http.StatusConflict {
 		t.Errorf("cancel again: %d", status)
@@ -136,9 +147,9 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 // TestEventsThatFailMidwayAbortTheResponse checks that a client can tell a response that was cut short from a complete
 // one.
 func TestEventsThatFailMidwayAbortTheResponse(t *testing.T) {
-	turns := &fakeTurns{turn: protocol.NewTurnID(), breaks: true}
-	base := internalServer(t, Config{Turns: turns})
-	if _, body, err := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turns.turn.String()+"/events", "token"); err == nil {
+	live, turns := liveTurn(t)
+	base := internalServer(t, Config{Turns: interrupted{turns}})
+	if _, body, err := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+live.Spec.TurnID.String()+"/events", "token"); err == nil {
 		t.Errorf("the response looks complete: %q", body)
 	}
 }
