@@ -1,6 +1,7 @@
 package turnstone_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -26,10 +27,11 @@ var (
 
 // TestTheWalkthroughsOfTheArchitecturePageAreCorrect checks the tables in docs/architecture.md that follow operations
 // through the code: the functions that they name exist. The first table, of POST /chat, names at most walkFiles files,
-// those in its texts included, and its functions have at most walkLines lines together.
+// those in its texts included, and its functions have at most walkLines lines together. Other pages say how many files it and the
+// table of the answer have.
 func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 	rows := walkRow.FindAllStringSubmatch(readPage(t, "docs/architecture.md"), -1)
-	lines, files, walks := 0, map[string]bool{}, map[string]bool{}
+	lines, files, answer, walks := 0, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
 		walks[row[1]] = true
 		first := row[1] == ""
@@ -37,6 +39,8 @@ func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 			for _, name := range goFile.FindAllString(row[0], -1) {
 				files[name] = true
 			}
+		} else if row[1] == "A" {
+			answer[row[2]] = true
 		}
 		sizes := sizesIn(t, row[2])
 		for _, name := range quoted.FindAllStringSubmatch(row[3], -1) {
@@ -54,6 +58,13 @@ func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 	}
 	if len(files) == 0 || len(files) > walkFiles || lines > walkLines {
 		t.Errorf("the first walkthrough has %d lines in %d files, want at most %d in %d", lines, len(files), walkLines, walkFiles)
+	}
+	for _, page := range []string{"README.md", "CONTRIBUTING.md"} {
+		for _, want := range []string{fmt.Sprintf("through %d files", len(files)), fmt.Sprintf("the answer through %d more", len(answer))} {
+			if !strings.Contains(readPage(t, page), want) {
+				t.Errorf("%s does not say that docs/architecture.md follows a request %s", page, want)
+			}
+		}
 	}
 	t.Logf("the first walkthrough has %d lines in %d files", lines, len(files))
 }

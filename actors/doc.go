@@ -1,7 +1,7 @@
 // Package actors contains the packages that run durable work: live turns, uploads and research tasks. One
 // actor runs each piece of work, on the shell of package shell, around a pure state machine.
 //
-//	shell            one actor: decide → commit → effects → answer; knows no kind of work
+//	shell            one actor: decide → commit → effects → reply; knows no kind of work
 //	host             all actors of one kind on a node: claim, adopt, drain, stop; knows no kind of work
 //	node             the lease of the process, deaths of others, the list of hosts; knows no kind of work
 //	cluster          the wire between nodes

@@ -1,7 +1,10 @@
 // Package persistence stores the data of Turnstone: all durable state in Postgres, rate limits in Redis, large byte
 // contents in an object store. Each noun has a package below it, and this package opens them all. Only it and the packages
-// below it use pgx, go-redis or S3. They implement no product rule that the schema or package protocol does not define, and
-// start no background work except the journal's writers and the jobs that cmd starts.
+// below it use pgx, go-redis or S3. They start no background work except the journal's writers and the jobs that cmd starts.
+//
+// A rule that depends on stored rows is decided here, in the transaction that has locked them, by a function that runs no
+// statement: for example, decide in turns/decide.go decides what the start of a turn does. Rules that need no row are in package
+// protocol.
 //
 // # Access by account
 //

@@ -1,7 +1,8 @@
 // Package protocol defines the types that all parts of Turnstone share: identifiers, resources, states, events and
-// errors, as clients and the durable log see them. It imports no other package of this module and does no I/O. Its only
-// behaviour is encoding, folding events into messages and checking state transitions, so every other package can import
-// it. The definitions that are exported here and published in openapi.json are a contract: they change only additively.
+// errors, as clients and the durable log see them. It imports no other package of this module and does no I/O, so every other
+// package can import it. Its functions create and encode identifiers, encode events and fold them into messages, look up state
+// transitions, and contain the checks and texts that several packages share (CheckSteering, MatchesVersion, PromptName,
+// SizeText). The definitions that are exported here and published in openapi.json are a contract: they change only additively.
 //
 // Protocol history:
 //

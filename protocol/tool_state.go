@@ -33,10 +33,10 @@ type ToolTrigger string
 const (
 	ToolRuns          ToolTrigger = "run"
 	ToolNeedsApproval ToolTrigger = "ask"     // the call needs an approval of the user
-	ToolRefused       ToolTrigger = "refuse"  // there is no such tool
+	ToolRefused       ToolTrigger = "refuse"  // the call does not run: its tool does not exist or is switched off, its input is invalid, or it is over a limit or a repetition
 	ToolCancel        ToolTrigger = "cancel"  // the turn ends first
 	ToolApproved      ToolTrigger = "approve" // the user approves the call
-	ToolDenied        ToolTrigger = "reject"  // the user rejects the call, or does not consent to what it reads
+	ToolDenied        ToolTrigger = "reject"  // the user rejects the call, does not decide in time, or does not consent to what it reads
 	ToolSucceeds      ToolTrigger = "succeed"
 	ToolFails         ToolTrigger = "fail"
 	ToolLost          ToolTrigger = "lose"  // the result is not known, and the call may have had an effect

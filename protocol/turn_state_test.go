@@ -36,7 +36,7 @@ func machineOf[S, T ~string](name string, initial S, states []S, table []Transit
 	return m
 }
 
-// nextOf is next of a table that no machine of package actors uses.
+// nextOf is next of a table that no state machine below actors uses.
 func nextOf[S, T ~string](table []Transition[S, T]) func(S, T) (S, bool) {
 	return func(from S, trigger T) (S, bool) { return next(table, from, trigger) }
 }

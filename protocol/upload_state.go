@@ -36,7 +36,7 @@ const (
 	UploadAdopted     UploadTrigger = "adopt"     // another owner adopts the upload
 	UploadAccepted    UploadTrigger = "accept"    // the content is clean and published
 	UploadRefused     UploadTrigger = "reject"    // the content is malware, or not what it claims to be
-	UploadGivenUp     UploadTrigger = "give_up"   // there is no verdict in time
+	UploadGivenUp     UploadTrigger = "give_up"   // there is no verdict in time, or the content is lost
 	UploadExpires     UploadTrigger = "expire"    // the lifetime is over
 	UploadCancel      UploadTrigger = "cancel"    // by the user
 )

@@ -1,5 +1,6 @@
 // Package llm defines what a turn needs of a language model: one streaming call, with its request, its chunks and its
-// errors. The packages below providers/model implement Model; package actors calls it.
+// errors. The packages below providers/model implement Model; the packages of turns,
+// of research and of token budgets call it.
 //
 // It knows no provider, no account and no store.
 package llm

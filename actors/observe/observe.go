@@ -1,5 +1,6 @@
 // Package observe measures and traces the work of a node's actors: the delay of tokens, the time to the first text, and
-// spans that follow a request across mailboxes. Package actors calls it.
+// spans that follow a request across mailboxes. Package turn calls it; package telemetry of
+// cmd passes it the functions that record what it measures.
 //
 // It decides nothing, knows no exporter and no registry, and takes part in no commit. On the path of a token it takes no
 // lock and allocates nothing: the measurements are functions, and a turn that is not sampled has no spans.

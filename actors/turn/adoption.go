@@ -50,7 +50,7 @@ type adoption struct {
 // The number of claims of a turn after which a node ends it instead of running it.
 const (
 	unreadableAfter   = 3  // for a turn whose log cannot be read
-	brokenAfter       = 6  // for a turn whose actor panics or cannot store its end; any other turn is given up earlier: see maxLosses in package turn
+	brokenAfter       = 6  // for a turn whose actor panics or cannot store its end; any other turn is given up earlier: see maxLosses in package machine
 	withoutPartsAfter = 10 // from here on the end is stored without the parts of the answer
 )
 

@@ -74,7 +74,7 @@ type running = host.Actor[struct{}]
 // New creates a host without uploads. It is called before the node starts.
 func New(c Config) *Host {
 	h := &Host{
-		config: c, log: c.Logger.Named("uploads"), pace: rate.NewLimiter(rate.Limit(besideTurns*runtime.GOMAXPROCS(0)), paceBurst),
+		config: c, log: c.Logger.Named("uploads"), pace: rate.NewLimiter(rate.Limit(whileTurnsRun*runtime.GOMAXPROCS(0)), paceBurst),
 		receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
 	}
 	h.Host = host.New[protocol.UploadID, Claimed, struct{}](host.Config{

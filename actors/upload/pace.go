@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// besideTurns limits what all transfers of a node read together while turns run on it, in bytes per second and processor.
+	// whileTurnsRun limits what all transfers of a node read together while turns run on it, in bytes per second and processor.
 	// Receiving at the full speed of a local network uses all processors for hashing and copying, and tokens then arrive late.
-	besideTurns = 16 << 20
+	whileTurnsRun = 16 << 20
 	// paceBurst limits one read. Transfers take turns after each.
 	paceBurst = 256 << 10
 )

@@ -15,7 +15,7 @@ func TestTransfersLeaveTimeToLiveTurns(t *testing.T) {
 		const each, transfers = 8 << 20, 4
 		live := 0
 		receive := func() time.Duration {
-			pace := rate.NewLimiter(besideTurns, paceBurst)
+			pace := rate.NewLimiter(whileTurnsRun, paceBurst)
 			began := time.Now()
 			done := make(chan time.Duration)
 			for range transfers {
@@ -39,7 +39,7 @@ func TestTransfersLeaveTimeToLiveTurns(t *testing.T) {
 			t.Errorf("without turns, receiving took %s", took)
 		}
 		live = 1
-		want := time.Duration(float64(transfers*each-paceBurst) / besideTurns * float64(time.Second))
+		want := time.Duration(float64(transfers*each-paceBurst) / whileTurnsRun * float64(time.Second))
 		if took := receive(); took < want-time.Millisecond || took > want+time.Second/10 {
 			t.Errorf("while a turn was live, receiving took %s, want %s", took, want)
 		}

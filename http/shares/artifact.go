@@ -17,7 +17,7 @@ import (
 
 type downloadArtifactInput struct {
 	Token  string `path:"token" doc:"The token of the share."`
-	N      int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the artifact in the artifacts of the share, at most 20. Others get 404."`
+	N      int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the artifact in the artifacts of the share."`
 	Format string `query:"format" enum:"csv" doc:"Of a table: csv for spreadsheets. Default: the content as it is stored."`
 	transfer.FileInput
 }

@@ -108,7 +108,7 @@ type KeyRow struct {
 	CreatedAt time.Time
 }
 
-// Targets returns the scan targets of the columns of KeyColumns.
+// Targets returns the scan targets of the columns of a key, in the order of selectKeysSQL.
 func (k *KeyRow) Targets() []any {
 	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
 }

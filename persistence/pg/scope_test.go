@@ -19,7 +19,7 @@ import (
 )
 
 // unscoped are the constants whose SQL reads or changes rows of accounts without a condition for the account, each with its reason.
-// A statement of a request has no line here.
+// Of the statements of requests, only those that find the account of a caller are in it.
 var unscoped = map[string]string{
 	"accounts.setAccountsByTokenSQL":        "finds the account by the token of a session",
 	"accounts.setAccountByIdentitySQL":      "finds the account by an identity of a provider",

@@ -10,7 +10,7 @@ import (
 	"turnstone/protocol"
 )
 
-// stores are the stores on Postgres that package actors uses.
+// stores are the stores on Postgres that the packages turn and node use.
 type stores struct {
 	*turns.Store
 	*nodes.Directory

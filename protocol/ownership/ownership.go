@@ -1,7 +1,7 @@
 // Package ownership defines what nodes and stores of every kind of work exchange about its owners: the registration of a node, its
 // lease, and the error of a write whose owner has changed. None of it is published.
 //
-// It imports only package protocol, knows no kind of work, and has no behaviour.
+// It imports only package protocol, knows no kind of work, and decides nothing.
 package ownership
 
 import (

@@ -1,7 +1,7 @@
 // Package researchlog defines the data that the actors and the store of research tasks exchange: the specification of a task,
 // the entries of its journal, its steps with their results, and its owner. None of it is published.
 //
-// It imports only the packages protocol and turnlog, and has no behaviour.
+// It imports only the packages protocol and turnlog, and decides nothing.
 package researchlog
 
 import (

@@ -1,7 +1,7 @@
 // Package turnlog defines the data that the actors and the store of turns exchange: the specification of a turn, the
 // batches of its log with their private records, its start, its end and its owner. None of it is published.
 //
-// It imports only package protocol, and has no behaviour.
+// It imports only package protocol, and decides nothing.
 package turnlog
 
 import (

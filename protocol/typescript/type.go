@@ -104,7 +104,7 @@ func (g *generator) fields(t reflect.Type, fixed map[string]string) (string, err
 	var out strings.Builder
 	for field := range t.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && name == "" { // encoding/json has its fields beside the others
+		if field.Anonymous && name == "" { // its fields are fields of the outer object
 			embedded, err := g.fields(field.Type, fixed)
 			if err != nil {
 				return "", err

@@ -1,7 +1,7 @@
-// Package uploadlog defines the data that the actors and the store of uploads exchange: the specification of a
+// Package uploadlog defines the data that the actors and the store of uploads exchange: the specification of an
 // upload, the batches of its log, and its owner. None of it is published.
 //
-// It imports only package protocol.
+// It imports only package protocol, and decides nothing.
 package uploadlog
 
 import (

@@ -165,8 +165,8 @@ func readsAsText(text string) bool {
 	return text != ""
 }
 
-// unknown are the encodings that the library does not know, with the confidence that they get: what stands beside what decides. It
-// does not find the most common one in a few words.
+// unknown are the encodings that the library does not know, with a confidence to compare with those of the others. The library does
+// not find the most common one, the last, in a few words.
 var unknown = []chardet.Result{{Charset: "IBM866", Confidence: 12}, {Charset: "windows-874", Confidence: 20}, {Charset: "windows-1252", Confidence: 1}}
 
 // candidates returns the encodings that a text may have. Markup and other words of ASCII look like English, so for a text of

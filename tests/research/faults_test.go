@@ -33,7 +33,7 @@ type chain struct {
 }
 
 // TestNoStepIsRepeatedWhereverTheProgramStops stops the program after every batch of a task: with kill -9 and with SIGTERM, alone and
-// beside a node that takes the task over.
+// with another node that takes the task over.
 func TestNoStepIsRepeatedWhereverTheProgramStops(t *testing.T) {
 	t.Parallel()
 	for _, c := range []chain{{"kill", 1}, {"term", 1}, {"kill", 2}, {"term", 2}} {

@@ -8,7 +8,7 @@ import (
 )
 
 // inParallel is how many tests run at the same time. Each starts programs again and again, which keeps a processor busy; with more of
-// them, the suites beside this one get no processor for seconds.
+// them, the suites that run at the same time get no processor for seconds.
 const inParallel = "2"
 
 func TestMain(m *testing.M) {

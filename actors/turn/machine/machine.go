@@ -12,15 +12,17 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Machine is the state of a turn. It is event-sourced: state that must survive a crash changes only in apply and
-// applyRecord, which run in the same way when an event is decided and when the log is replayed after a takeover.
+// Machine is the state of a turn. It is event-sourced: state that must survive a crash changes in apply and applyRecord, which
+// run in the same way when an event is decided and when the log is replayed after a takeover. Other functions change it only if
+// the log leads to the same state again: writeText and writeCode extend the last event of a batch, and cutStep and closeCutParts
+// set the open part as Adopt does. Repair also sets the state that the row of the turn has.
 type Machine struct {
 	// Set by New.
 	spec      *turnlog.Spec
 	tools     map[string]Tool
 	continues bool // the model can continue from a prefix; see Model.Continues
 
-	// Durable: changed by apply and applyRecord only.
+	// Durable: changed by apply and applyRecord, and as the comment of Machine says.
 	state     protocol.TurnState
 	accepts   bool
 	sequence  int64 // of the last event
@@ -42,7 +44,6 @@ type Machine struct {
 	adoptions int             // takeovers, whatever their cause
 	losses    int             // takeovers from an owner that was lost, not drained
 	output    int             // bytes of model output, including the inputs of tool calls
-	logged    int             // bytes of the log; see CountLogged
 	// cutResults are the whole outputs of calls whose result was cut, by result_id.
 	cutResults map[string]string
 	// cutConsents are the sources to which the account has to consent before the model reads on in a result, by result_id.
@@ -53,9 +54,13 @@ type Machine struct {
 	toolTime    time.Duration           // that tool calls took together
 	stored      int                     // bytes of cutResults
 	ended       bool
-	waited      time.Duration // for approvals, as the log says
-	waitsFrom   time.Time     // when it began to wait for approvals; zero: it does not, or it was not restored
-	repaired    bool          // restored from a damaged log: usable only to end the turn
+
+	// Measured by Restore from the whole log: its bytes and its times are not in the payloads of events.
+	logged    int           // bytes of the log; CountLogged adds those of every batch
+	waited    time.Duration // for approvals, as far as the log shows it
+	waitsFrom time.Time     // zero, unless the log ended while the turn waited for approvals: when that wait began. advance ends it
+
+	repaired bool // set by Repair: the log is damaged, and the machine is usable only to end the turn
 
 	// Volatile: lost with the process, rebuilt by adopt.
 	call     int               // number of the current model call; chunks of any other call are ignored
@@ -170,8 +175,8 @@ const (
 	budgetFactor = 4 // a turn starts no further step once its output tokens reach this multiple of its MaxOutputTokens
 )
 
-// allowed returns the tools that the project of the conversation had not disabled when the turn started. A call of another
-// tool fails, as one of a tool that does not exist.
+// allowed returns the tools that were not switched off when the turn started, by the project of the conversation or by the
+// request. A call of any other tool fails; plan says why.
 func allowed(tools map[string]Tool, spec *turnlog.Spec) map[string]Tool {
 	if len(spec.DisabledTools) == 0 {
 		return tools

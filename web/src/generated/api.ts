@@ -47058,7 +47058,7 @@ export interface operations {
                 Range?: string;
             };
             path: {
-                /** @description The number of the artifact in the artifacts of the share, at most 20. Others get 404. */
+                /** @description The number of the artifact in the artifacts of the share. */
                 n: number;
                 /** @description The token of the share. */
                 token: string;
