@@ -120,33 +120,30 @@ var unversioned = []string{".git", ".turnstone", "bin", "tmp"}
 
 // owners maps the beginning of a library's import path to the only top-level folder that may import it.
 var owners = map[string]string{
-	"github.com/jackc/":                      "persistence",
-	"github.com/riverqueue/":                 "persistence",
-	"github.com/redis/":                      "persistence",
-	"github.com/go-redis/":                   "persistence",
-	"github.com/aws/":                        "persistence",
-	"github.com/go-chi/":                     "http",
-	"github.com/danielgtaylor/":              "http",
-	"github.com/rs/cors":                     "http",
-	"github.com/yuin/goldmark":               "http",
-	"github.com/microcosm-cc/bluemonday":     "http",
-	"google.golang.org/grpc":                 "actors",
-	"github.com/asynkron/":                   "actors",
-	"github.com/openai/":                     "providers",
-	"github.com/gabriel-vasile/":             "providers",
-	"github.com/xuri/excelize/":              "providers",
-	"codeberg.org/readeck/":                  "providers",
-	"github.com/gogs/chardet":                "providers",
-	"github.com/JohannesKaufmann/":           "providers",
-	"golang.org/x/image":                     "providers",
-	"github.com/wneessen/":                   "providers",
-	"github.com/dop251/":                     "providers",
-	"github.com/anthropics/":                 "providers",
-	"github.com/alecthomas/kong":             "cmd",
-	"go.opentelemetry.io/otel/sdk":           "cmd",
-	"go.opentelemetry.io/otel/exporters":     "cmd",
-	"github.com/caarlos0/env":                "cmd",
-	"github.com/modelcontextprotocol/go-sdk": "providers",
+	"github.com/jackc/":                  "persistence",
+	"github.com/riverqueue/":             "persistence",
+	"github.com/redis/":                  "persistence",
+	"github.com/go-redis/":               "persistence",
+	"github.com/aws/":                    "persistence",
+	"github.com/go-chi/":                 "http",
+	"github.com/danielgtaylor/":          "http",
+	"github.com/rs/cors":                 "http",
+	"github.com/yuin/goldmark":           "http",
+	"github.com/microcosm-cc/bluemonday": "http",
+	"google.golang.org/grpc":             "actors",
+	"github.com/asynkron/":               "actors",
+	"github.com/gabriel-vasile/":         "providers",
+	"github.com/xuri/excelize/":          "providers",
+	"codeberg.org/readeck/":              "providers",
+	"github.com/gogs/chardet":            "providers",
+	"github.com/JohannesKaufmann/":       "providers",
+	"golang.org/x/image":                 "providers",
+	"github.com/wneessen/":               "providers",
+	"github.com/dop251/":                 "providers",
+	"github.com/alecthomas/kong":         "cmd",
+	"go.opentelemetry.io/otel/sdk":       "cmd",
+	"go.opentelemetry.io/otel/exporters": "cmd",
+	"github.com/caarlos0/env":            "cmd",
 }
 
 // banned maps packages that must not be imported to the reason.
@@ -460,16 +457,26 @@ func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
 }
 
 func TestEveryLibraryIsImportedOnlyByItsOwner(t *testing.T) {
+	imported := map[string]bool{}
 	walk(t, func(file string, imports []string) {
 		top, _, _ := strings.Cut(file, "/")
 		for _, path := range imports {
 			for library, owner := range owners {
-				if strings.HasPrefix(path, library) && top != owner {
+				if !strings.HasPrefix(path, library) {
+					continue
+				}
+				imported[library] = true
+				if top != owner {
 					t.Errorf("%s imports %s, which only %s may import", file, path, owner)
 				}
 			}
 		}
 	})
+	for library, owner := range owners {
+		if !imported[library] {
+			t.Errorf("%s does not import %s: remove it from owners", owner, library)
+		}
+	}
 }
 
 func TestNoFileImportsABannedPackage(t *testing.T) {

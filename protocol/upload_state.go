@@ -51,7 +51,6 @@ var UploadTransitions = []Transition[UploadState, UploadTrigger]{
 	{UploadReceiving, UploadReceived, UploadScanning},
 	{UploadReceiving, UploadRefused, UploadRejected},
 	{UploadReceiving, UploadCancel, UploadCancelled},
-	{UploadScanning, UploadAdopted, UploadScanning},
 	{UploadScanning, UploadAccepted, UploadReady},
 	{UploadScanning, UploadRefused, UploadRejected},
 	{UploadScanning, UploadGivenUp, UploadFailed},

@@ -40,13 +40,12 @@ var journalTypes = [journalColumns]uint32{
 	pgtype.UUIDOID, pgtype.UUIDOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID,
 }
 
-// wireArray is an encoded one-dimensional array without nulls.
+// wireArray is an encoded one-dimensional array without nulls. It begins with its dimensions, whether it has nulls, the type of
+// its elements, its length and its lower bound: four bytes each.
 type wireArray []byte
 
-const (
-	arrayHeader = 20 // dimensions, has nulls, element type, length, lower bound: four bytes each
-	arrayLength = 12 // offset of the length
-)
+// arrayLength is the offset of the length.
+const arrayLength = 12
 
 func (a *wireArray) reset(element uint32) {
 	*a = append((*a)[:0], 0, 0, 0, 1, 0, 0, 0, 0)

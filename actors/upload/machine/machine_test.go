@@ -166,3 +166,24 @@ func TestTheFileOfASessionIsDeterminedByIt(t *testing.T) {
 		t.Errorf("the file is %+v", file)
 	}
 }
+
+// TestEveryTransitionOfTheTableIsMade removes one row of the table after another: a trigger then makes a transition that is not legal.
+func TestEveryTransitionOfTheTableIsMade(t *testing.T) {
+	table := protocol.UploadTransitions
+	defer func() { protocol.UploadTransitions = table }()
+	for i, row := range table {
+		protocol.UploadTransitions = slices.Delete(slices.Clone(table), i, i+1)
+		if !anyTriggerPanics(row.From) {
+			t.Errorf("no trigger makes the transition %s of an upload that is %s", row.Trigger, row.From)
+		}
+	}
+}
+
+// anyTriggerPanics reports whether a trigger panics in a state.
+func anyTriggerPanics(from protocol.UploadState) (panics bool) {
+	defer func() { panics = recover() != nil }()
+	for _, trigger := range triggers {
+		trigger.fire(at(from).NewBatch())
+	}
+	return false
+}
