@@ -25,7 +25,7 @@ func (m *Batch) advance() {
 			m.move(protocol.TurnApprovalResolved, m.accepts)
 			m.waited, m.waitsFrom = m.Waited(m.Now), time.Time{}
 		}
-		if !m.toolsRunning() {
+		if !m.toolsOpen() {
 			m.startStep()
 		}
 	}

@@ -150,7 +150,7 @@ func (w *world) commit() {
 	if (d.End != nil) != (w.finished == 1 && len(d.Events) > 0) {
 		w.t.Fatal("the decision has an ending without turn.finished, or turn.finished without an ending")
 	}
-	if !w.m.ended && !w.m.calling && !w.m.toolsRunning() {
+	if !w.m.ended && !w.m.calling && !w.m.toolsOpen() {
 		w.t.Fatalf("no call is running in %s: the turn would never end", w.m.state)
 	}
 	if _, parks := w.m.Parks(); parks != (w.m.awaiting() && !w.m.toolRuns() && !w.m.ended && w.m.state == protocol.TurnRequiresAction) {

@@ -6,9 +6,9 @@ import (
 	"turnstone/protocol"
 )
 
-// repeats answers a call from the ledger if identical calls had the same result before, and reports whether it did. The fifth
-// of them ends the use of tools.
-func (m *Batch) repeats(call *toolCall) bool {
+// answerRepeated answers a call from the ledger if identical calls had the same result before, and reports whether it did. The
+// fifth of them is refused, and ends the use of tools.
+func (m *Batch) answerRepeated(call *toolCall) bool {
 	earlier := 0
 	entry := m.ledger[ledgerKey(call.name, call.input)]
 	if entry != nil {
@@ -32,8 +32,9 @@ func (m *Batch) repeats(call *toolCall) bool {
 	return true
 }
 
-// shares reports whether a call does not run because it gets the result of an identical one, now or when that ends.
-func (m *Batch) shares(call *toolCall) bool {
+// answerShared reports whether a call gets the result of an identical call of the step, and so does not run. If that call has
+// ended, answerShared completes the call with its result; otherwise completeTool does it later.
+func (m *Batch) answerShared(call *toolCall) bool {
 	first := m.first(call)
 	if first != nil && first.state.Terminal() {
 		m.answerAgain(call, first.completed)

@@ -87,8 +87,8 @@ func outcome(state protocol.ToolState, empty bool) protocol.ToolOutcome {
 	return ""
 }
 
-// toolsRunning reports whether any tool call has not ended.
-func (m *Machine) toolsRunning() bool {
+// toolsOpen reports whether any tool call has not ended.
+func (m *Machine) toolsOpen() bool {
 	for _, call := range m.toolCalls {
 		if !call.state.Terminal() {
 			return true

@@ -77,8 +77,8 @@ func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 	case call.checking:
 	case plan.Failure != nil:
 		m.completeTool(call, protocol.ToolRefused, toolOutput{}, plan.Failure, 0)
-	case m.shares(call):
-	case m.repeats(call):
+	case m.answerShared(call):
+	case m.answerRepeated(call):
 	case call.name == policy.ReadMore:
 		m.readMore(call)
 	case plan.Ask != nil && m.tools[call.name].Checks && !call.checked:
