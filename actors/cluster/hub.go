@@ -13,22 +13,22 @@ import (
 	"turnstone/protocol"
 )
 
-// The timing of relays and feeds.
+// The timing of relays and sources.
 const (
 	tickInterval = 500 * time.Millisecond
 	beatInterval = 700 * time.Millisecond // after this long without frames or credit, a beat is sent
-	silentAfter  = 2 * time.Second        // then a relay gives up its feed; readers read the log
-	lostAfter    = 5 * time.Second        // then a feed gives up its relay
+	silentAfter  = 2 * time.Second        // then a relay gives up its source; readers read the log
+	lostAfter    = 5 * time.Second        // then a source gives up its relay
 	unreadFor    = 5 * time.Second        // then a relay without readers ends
 	retryPause   = 250 * time.Millisecond // between two relays of the same turn; in the meantime, readers read the log
-	windowBytes  = 256 << 10              // that a feed may send before the relay has published them
+	windowBytes  = 256 << 10              // that a source may send before the relay has published them
 	maxFrames    = 128 << 10              // bytes in one message
 )
 
 // Find returns the stream of a turn that runs on this node; nil if it does not, or belongs to another account.
 type Find func(account protocol.AccountID, turn protocol.TurnID) *tail.Stream
 
-// Hub has the relays and the feeds of a node, with the order, loss and end that the comment of the package describes. Its methods may
+// Hub has the relays and the sources of a node, with the order, loss and end that the comment of the package describes. Its methods may
 // be called from any goroutine.
 type Hub struct {
 	// Set by NewHub.
@@ -41,24 +41,24 @@ type Hub struct {
 
 	names atomic.Int64 // for the names of actors
 
-	mu     sync.Mutex
-	relays map[protocol.TurnID]*Relay    // guarded by mu
-	feeds  map[*relaySource]struct{}     // guarded by mu
-	retry  map[protocol.TurnID]time.Time // guarded by mu: when the next relay of a turn may start
-	closed bool                          // guarded by mu: no relay starts any more
+	mu      sync.Mutex
+	relays  map[protocol.TurnID]*Relay    // guarded by mu
+	sources map[*relaySource]struct{}     // guarded by mu
+	retry   map[protocol.TurnID]time.Time // guarded by mu: when the next relay of a turn may start
+	closed  bool                          // guarded by mu: no relay starts any more
 }
 
 // NewHub returns a hub without relays. It is called before link is started.
 func NewHub(link *Link, find Find, log *zap.Logger) *Hub {
 	h := &Hub{
 		link: link, find: find, log: log.Named("relay"), process: rand.Text(), relays: map[protocol.TurnID]*Relay{},
-		feeds: map[*relaySource]struct{}{}, retry: map[protocol.TurnID]time.Time{},
+		sources: map[*relaySource]struct{}{}, retry: map[protocol.TurnID]time.Time{},
 	}
 	link.Handle(kindSubscribe, h.subscribe)
 	return h
 }
 
-// Run keeps relays and feeds in order until ctx ends, and then ends all of them.
+// Run keeps relays and sources in order until ctx ends, and then ends all of them.
 func (h *Hub) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
@@ -74,7 +74,7 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// tick lets every relay and feed check its time.
+// tick lets every relay and source check its time.
 func (h *Hub) tick(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,12 +86,12 @@ func (h *Hub) tick(now time.Time) {
 	for _, r := range h.relays {
 		r.post(tick{now, r.readers == 0 && now.Sub(r.left) > unreadFor})
 	}
-	for f := range h.feeds {
-		f.post(tick{now: now})
+	for s := range h.sources {
+		s.post(tick{now: now})
 	}
 }
 
-// tick is sent to every relay and feed. unread means that a relay has had no reader for a while.
+// tick is sent to every relay and source. unread means that a relay has had no reader for a while.
 type tick struct {
 	now    time.Time
 	unread bool
@@ -148,7 +148,7 @@ func (h *Hub) Leave(r *Relay) {
 	r.left = time.Now()
 }
 
-// Close ends all relays, and starts none any more. Feeds continue until their turns end.
+// Close ends all relays, and starts none any more. Sources continue until their turns end.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

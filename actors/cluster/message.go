@@ -7,10 +7,10 @@ import (
 	"turnstone/protocol"
 )
 
-// The kinds of messages. kindSubscribe goes to the owner's node, the others to a feed or a relay.
+// The kinds of messages. kindSubscribe goes to the owner's node, the others to a source or a relay.
 const (
 	kindSubscribe   = "subscribe"
-	kindFrames      = "frames" // also the beat of a feed, without events
+	kindFrames      = "frames" // also the beat of a source, without events
 	kindEnd         = "end"
 	kindCredit      = "credit" // also the beat of a relay
 	kindUnsubscribe = "unsubscribe"

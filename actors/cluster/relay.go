@@ -28,12 +28,12 @@ type Relay struct {
 	left    time.Time // guarded by hub.mu: when the last reader left
 
 	// Owned by receive.
-	last  int64
-	feed  *actor.PID // nil before its first message
-	heard time.Time  // of the last message of the feed
-	sent  time.Time  // of the last credit
-	debt  int        // bytes that were published and not credited yet
-	ended bool
+	last   int64
+	source *actor.PID // nil before its first message
+	heard  time.Time  // of the last message of the source
+	sent   time.Time  // of the last credit
+	debt   int        // bytes that were published and not credited yet
+	ended  bool
 }
 
 // giveUp ends a relay.
@@ -75,7 +75,7 @@ func (r *Relay) receive(message any) {
 		r.heard = time.Now()
 		switch m.Kind {
 		case kindFrames:
-			r.feed = m.From
+			r.source = m.From
 			r.frames(m.Body)
 		case kindEnd:
 			r.end("the owner does not run the turn, or has more than its memory")
@@ -89,7 +89,7 @@ func (r *Relay) tick(t tick) {
 		r.end("no reader")
 	case t.now.Sub(r.heard) > silentAfter:
 		r.end("the owner is silent")
-	case r.feed != nil && t.now.Sub(r.sent) > beatInterval:
+	case r.source != nil && t.now.Sub(r.sent) > beatInterval:
 		r.credit()
 	}
 }
@@ -123,9 +123,9 @@ func (r *Relay) frames(body []byte) {
 	}
 }
 
-// credit lets the feed send as many bytes more as were published.
+// credit lets the source send as many bytes more as were published.
 func (r *Relay) credit() {
-	r.hub.link.Send(r.feed, r.self, kindCredit, encode(credit{r.debt}))
+	r.hub.link.Send(r.source, r.self, kindCredit, encode(credit{r.debt}))
 	r.debt, r.sent = 0, time.Now()
 }
 
@@ -134,8 +134,8 @@ func (r *Relay) end(why string) {
 	r.ended = true
 	r.hub.remove(r)
 	r.stream.Abandon()
-	if r.feed != nil {
-		r.hub.link.Send(r.feed, r.self, kindUnsubscribe, nil)
+	if r.source != nil {
+		r.hub.link.Send(r.source, r.self, kindUnsubscribe, nil)
 	}
 	r.hub.log.Debug("relay ended", zap.Stringer("turn", r.turn), zap.String("owner", r.owner), zap.Int64("sequence", r.last), zap.String("cause", why))
 	r.hub.link.Stop(r.self)

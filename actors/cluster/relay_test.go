@@ -125,7 +125,7 @@ func TestARelayPublishesWhatTheOwnerCommits(t *testing.T) {
 	}
 }
 
-func TestAFeedSendsOnlyWhatItHasCreditFor(t *testing.T) {
+func TestASourceSendsOnlyWhatItHasCreditFor(t *testing.T) {
 	authority := clustertest.NewAuthority(t)
 	owner := newNode(t, authority, nil)
 	turn, stream := protocol.NewTurnID(), tail.New(0)
@@ -150,14 +150,14 @@ func TestAFeedSendsOnlyWhatItHasCreditFor(t *testing.T) {
 	<-arrived
 	const size = 30_000
 	total := 0
-	for i := 2; total < windowBytes; i++ { // the feed is given each event before the next one is published
+	for i := 2; total < windowBytes; i++ { // the source is given each event before the next one is published
 		stream.Publish(int64(i), int64(i), event(i, size), false)
 		total = <-arrived
 	}
 	for i := range 20 {
 		stream.Publish(int64(100+i), int64(100+i), event(100+i, size), false)
 	}
-	owner.Hub.tick(time.Now()) // the feed has received everything before
+	owner.Hub.tick(time.Now()) // the source has received everything before
 	owner.Hub.tick(time.Now().Add(beatInterval + time.Second))
 	<-beat
 	if most := windowBytes + size + 1024; received > most {
@@ -188,7 +188,7 @@ func framesOf(first, last int64, text string) []byte {
 	return append(append(encode(span{First: first, Last: last}), '\n'), text...)
 }
 
-func TestARelayEndsWhenItsFeedIsWrong(t *testing.T) {
+func TestARelayEndsWhenItsSourceIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string
 		bodies [][]byte
@@ -299,7 +299,7 @@ func TestARestartedNodeGetsNoFramesThatWereForItsPredecessor(t *testing.T) {
 	if got, _ := take(t, r.Stream(), c); string(got) != "own 1\n" {
 		t.Fatalf("the reader got %q first", got)
 	}
-	// As the feed for the predecessor would send it, and as an earlier version does, which does not name the turn.
+	// As the source for the predecessor would send it, and as an earlier version does, which does not name the turn.
 	owner.Send(lost.self, nil, kindFrames, framesOf(2, 2, "theirs 2\n"))
 	owner.turns[own].Publish(2, 2, []byte("own 2\n"), false)
 	if got, _ := take(t, r.Stream(), c); string(got) != "own 2\n" {

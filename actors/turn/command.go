@@ -42,7 +42,7 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 		if running := h.Find(account, id); running != nil {
 			known = running.Work.stream
 			receipt, err := h.sendCommand(ctx, running, c)
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errNotHere) {
 				return receipt, err
 			}
 		}
@@ -52,7 +52,7 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 		}
 		if elsewhere {
 			receipt, err := h.peers.command(ctx, head.OwnerAddress, account, id, c)
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errNotHere) {
 				return receipt, err
 			}
 		}

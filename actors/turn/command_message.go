@@ -20,7 +20,7 @@ type commandReply struct {
 }
 
 // send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it
-// is durable, or with errGone. It must not block.
+// is durable, or with errNotHere. It must not block.
 func (h *Host) send(to *running, c *machine.Command, from trace.SpanContext, reply func(commandReply)) {
 	if c.Kind == machine.CommandCancel && c.By == protocol.CancelledByDeletion {
 		to.Work.deleting.Store(true)

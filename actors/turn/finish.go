@@ -81,5 +81,5 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 			h.stats.finished.Add(1)
 		}
 		done(next, err)
-	}, func() { done(nil, errGone) })
+	}, func() { done(nil, errNotHere) })
 }

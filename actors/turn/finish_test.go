@@ -72,7 +72,7 @@ func TestAnEndThatAStoppedHostDoesNotStoreIsReported(t *testing.T) {
 	n.finish(n.starter.New(actorstest.NewSpec()), &turnlog.Append{}, end, func(_ *turnlog.Started, err error) { done <- err })
 	select {
 	case err := <-done:
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errNotHere) {
 			t.Errorf("the actor got %v, want that it is gone", err)
 		}
 	default:

@@ -98,7 +98,7 @@ type stats struct {
 
 // Stats are the counters of a host since its start.
 type Stats struct {
-	Live, Capacity, Relays, Feeds               int
+	Live, Capacity, Relays, Sources             int
 	Started, Finished, Adopted, Broken, Refused int64
 }
 
@@ -252,7 +252,7 @@ func (h *Host) Follow(account protocol.AccountID, turn protocol.TurnID, after in
 func (h *Host) Stats() Stats {
 	peers := h.peers.stats()
 	return Stats{
-		Relays: peers.Relays, Feeds: peers.Feeds,
+		Relays: peers.Relays, Sources: peers.Sources,
 		Live: h.Running(), Capacity: h.capacity, Refused: h.stats.refused.Load(), Started: h.stats.started.Load(), Finished: h.stats.finished.Load(),
 		Adopted: h.stats.adopted.Load(), Broken: h.stats.broken.Load(),
 	}

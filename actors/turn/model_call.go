@@ -38,13 +38,13 @@ type modelCalls struct {
 	log      *zap.Logger
 }
 
-// run makes one model call and streams the answer into the feed. If the profile has several routes and the turn
+// run makes one model call and streams the answer into output. If the profile has several routes and the turn
 // has no output yet, it calls the next route when one fails, and leaves out routes that failed before.
-func (c *modelCalls) run(ctx context.Context, p machine.CallInput, feed *modelOutput) error {
+func (c *modelCalls) run(ctx context.Context, p machine.CallInput, output *modelOutput) error {
 	routes := c.routes[p.Spec.Routing.Profile]
 	current := min(max(1, p.Route), len(routes)) - 1 // a node with another configuration may have begun the turn
 	if p.Answering || len(routes) == 1 {
-		return c.callRoute(ctx, p, routes[current], false, feed)
+		return c.callRoute(ctx, p, routes[current], false, output)
 	}
 	at := c.breakers.Choose(routes, current, p.Spec.AccountID, time.Now())
 	if at < 0 {
@@ -54,11 +54,11 @@ func (c *modelCalls) run(ctx context.Context, p machine.CallInput, feed *modelOu
 		if at != current {
 			current = at
 			c.log.Info("another route is used", zap.Stringer("turn", p.Spec.TurnID), zap.String("model", routes[at].Model))
-			if err := feed.put(ctx, feedItem{route: at + 1}); err != nil {
+			if err := output.put(ctx, outputItem{route: at + 1}); err != nil {
 				return err
 			}
 		}
-		err := c.callRoute(ctx, p, routes[at], at+1 < len(routes), feed)
+		err := c.callRoute(ctx, p, routes[at], at+1 < len(routes), output)
 		if c.noteRoute(routes[at], p.Spec.AccountID, err) {
 			at = c.breakers.Choose(routes, at+1, p.Spec.AccountID, time.Now())
 		}
@@ -105,10 +105,10 @@ func (c *modelCalls) routing(spec *turnlog.Spec, number int) protocol.TurnRoutin
 
 // callRoute makes one model call with a route. A request that is longer than the model's context is made shorter and
 // repeated once. With fallback, another route follows, so a provider that is busy is waited for only a short time.
-func (c *modelCalls) callRoute(ctx context.Context, p machine.CallInput, route routing.Route, fallback bool, feed *modelOutput) error {
+func (c *modelCalls) callRoute(ctx context.Context, p machine.CallInput, route routing.Route, fallback bool, output *modelOutput) error {
 	route.Fallback = fallback
 	limited := c.contexts.Limit(route)
-	err := c.callModel(ctx, p, limited, feed)
+	err := c.callModel(ctx, p, limited, output)
 	var failure *llm.Error
 	if !errors.As(err, &failure) || failure.Code != protocol.ModelContextExceeded || failure.Cut {
 		return err
@@ -118,17 +118,17 @@ func (c *modelCalls) callRoute(ctx context.Context, p machine.CallInput, route r
 		shorter = c.contexts.Limit(route)
 		c.log.Warn("the context of the model is smaller than configured", zap.String("model", route.Model), zap.Int("count", shorter.ContextTokens))
 	}
-	return c.callModel(ctx, p, shorter, feed)
+	return c.callModel(ctx, p, shorter, output)
 }
 
-// callModel calls the model once and puts its output into the feed.
-func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route routing.Route, feed *modelOutput) error {
+// callModel calls the model once and puts what it returns into output.
+func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route routing.Route, output *modelOutput) error {
 	request, err := c.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
 	}
-	feed.trimmed = request.Trimmed && p.Step == 1
-	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.Files, reading: request.Reading}); err != nil {
+	output.trimmed = request.Trimmed && p.Step == 1
+	if err := output.put(ctx, outputItem{hint: llm.EstimateInput(&request.Request), files: request.Files, reading: request.Reading}); err != nil {
 		return err
 	}
 	granted := false
@@ -137,7 +137,7 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route r
 		call.Chunk()
 		if chunk.Kind == llm.ChunkToolCall && !granted {
 			granted = true
-			c.readGrants(ctx, p, feed)
+			c.readGrants(ctx, p, output)
 		}
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route r
 				chunk.Owner = c.model.Family()
 			}
 		}
-		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
+		return failpoint.After(failpoint.TurnAfterModelFirstByte, output.emit(ctx, chunk))
 	})
 	call.End(err)
 	if err != nil && ctx.Err() == nil {
@@ -164,15 +164,15 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route r
 	return err
 }
 
-// readGrants puts the grants of the conversation into the feed, before the first call of a tool. Without them, more is asked.
-func (c *modelCalls) readGrants(ctx context.Context, p machine.CallInput, feed *modelOutput) {
+// readGrants puts the grants of the conversation into output, before the first call of a tool. Without them, more is asked.
+func (c *modelCalls) readGrants(ctx context.Context, p machine.CallInput, output *modelOutput) {
 	grants, err := c.grants.Grants(ctx, p.Spec.AccountID, p.Spec.ConversationID)
 	if err != nil {
 		c.log.Warn("reading the grants of a conversation failed", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
 		return
 	}
 	if len(grants) > 0 {
-		_ = feed.put(ctx, feedItem{grants: &grants}) // fails when the call was stopped
+		_ = output.put(ctx, outputItem{grants: &grants}) // fails when the call was stopped
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	paceSlots  = int64(paceMost/paceGrid) + 2
 )
 
-// pacer makes the turns of a busy node decide on text together, and seldom enough that the node keeps up. The feed of a
+// pacer makes the turns of a busy node decide on text together, and seldom enough that the node keeps up. The output of a
 // turn consults it only if the next decision contains nothing but more text of a part that readers already see.
 // Everything else is decided at once, together with the text that waits.
 //
@@ -58,14 +58,14 @@ type pacedTurn struct {
 	request int
 }
 
-// pacerSlot is the slot of a waiting turn. When more text arrives at or after early, the turn's feed calls moveUp.
+// pacerSlot is the slot of a waiting turn. When more text arrives at or after early, the turn's output calls moveUp.
 type pacerSlot struct {
 	point int64
 	index int
 	early time.Time // zero: the turn already has the earliest slot
 }
 
-// paced is the message to an actor whose slot has come. request is the number that the actor's feed passed to wait.
+// paced is the message to an actor whose slot has come. request is the number that the actor's output passed to wait.
 type paced struct{ request int }
 
 func newPacer(send func(*actor.PID, any)) *pacer {

@@ -149,10 +149,10 @@ func busyPacer(send func(*actor.PID, any)) *pacer {
 	return p
 }
 
-// text puts a piece of text into a feed.
+// text puts a piece of text into an output.
 func text(t *testing.T, f *modelOutput, kind llm.ChunkKind, text string) {
 	t.Helper()
-	if err := f.put(t.Context(), feedItem{kind: kind, text: text}); err != nil {
+	if err := f.put(t.Context(), outputItem{kind: kind, text: text}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,8 +165,8 @@ func TestMoreTextShortensTheWaitOnce(t *testing.T) {
 		f.hold(llm.ChunkText, time.Now())
 		text(t, f, llm.ChunkText, "a")
 		p.rate = 1e6 // the node is busy
-		if f.release(); f.state != feedDeferred {
-			t.Fatalf("after the release, the feed is in state %d", f.state)
+		if f.release(); f.state != outputDeferred {
+			t.Fatalf("after the release, the output is in state %d", f.state)
 		}
 		last := f.slot.point
 		for _, moved := range []bool{false, true, true} {
@@ -192,7 +192,7 @@ func TestMoreTextShortensTheWaitOnce(t *testing.T) {
 	})
 }
 
-// The feed of an idle actor requests a slot from the pacer itself. It wakes the actor for all output that may not wait.
+// The output of an idle actor requests a slot from the pacer itself. It wakes the actor for all output that may not wait.
 func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 	for name, c := range map[string]struct {
 		put    func(t *testing.T, f *modelOutput)
@@ -212,7 +212,7 @@ func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 		}, false},
 		"the end": {func(t *testing.T, f *modelOutput) {
 			text(t, f, llm.ChunkText, "a")
-			if err := f.put(t.Context(), feedItem{over: true}); err != nil {
+			if err := f.put(t.Context(), outputItem{over: true}); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
@@ -226,7 +226,7 @@ func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 				f.release()
 				c.put(t, f)
 				if defers := wakes == 0; defers != c.defers {
-					t.Fatalf("the feed defers the text: %v, want %v", defers, c.defers)
+					t.Fatalf("the output defers the text: %v, want %v", defers, c.defers)
 				}
 				if !c.defers {
 					f.take()

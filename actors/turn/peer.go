@@ -38,7 +38,7 @@ func newPeers(h *Host, link *cluster.Link) *peers {
 		}
 		return nil
 	}, h.log)
-	link.HandleAsk(askCommand, p.answerCommand)
+	link.HandleAsk(askCommand, p.receiveCommand)
 	link.Handle(kindAdopted, p.adopted)
 	h.Go(func() { p.hub.Run(h.Context()) })
 	return p
@@ -70,7 +70,7 @@ func (p *peers) adopted(m cluster.Message) {
 	}
 }
 
-// stats returns the numbers of relays and feeds.
+// stats returns the numbers of relays and of their sources.
 func (p *peers) stats() cluster.Stats {
 	if p == nil {
 		return cluster.Stats{}
@@ -87,37 +87,37 @@ func (p *peers) follow(account protocol.AccountID, turn protocol.TurnID, head *t
 	return p.hub.Follow(account, turn, head.OwnerAddress, head.Epoch, head.LastSequence)
 }
 
-// command passes a command to the node at owner. The error is errGone if the turn does not run there, or if that node did
+// command passes a command to the node at owner. The error is errNotHere if the turn does not run there, or if that node did
 // not reply in time.
 func (p *peers) command(ctx context.Context, owner string, account protocol.AccountID, id protocol.TurnID, c *machine.Command) (receipt protocol.SteeringReceipt, err error) {
 	if p == nil || owner == "" {
-		return receipt, errGone
+		return receipt, errNotHere
 	}
-	ask := encode(commandAsk{account, id, wireCommandOf(c), observe.Encode(observe.From(ctx))})
+	ask := encode(commandAsk{account, id, peerCommandOf(c), observe.Encode(observe.From(ctx))})
 	ctx, cancel := context.WithTimeout(ctx, askTry)
 	defer cancel()
 	text, err := p.link.Ask(ctx, owner, askCommand, ask)
-	var answer commandAnswer
-	if err != nil || json.Unmarshal(text, &answer) != nil || answer.Gone {
-		return receipt, errGone
+	var response commandResponse
+	if err != nil || json.Unmarshal(text, &response) != nil || response.Gone {
+		return receipt, errNotHere
 	}
-	return answer.Receipt, answer.Error.asError()
+	return response.Receipt, response.Error.asError()
 }
 
-// answerCommand passes a command of another node to a turn that runs here.
-func (p *peers) answerCommand(body []byte, reply func([]byte)) {
+// receiveCommand passes a command of another node to a turn that runs here.
+func (p *peers) receiveCommand(body []byte, reply func([]byte)) {
 	var ask commandAsk
-	answer := func(receipt protocol.SteeringReceipt, err error) {
-		reply(encode(commandAnswer{receipt, errors.Is(err, errGone), asAnswer(err)}))
+	respond := func(receipt protocol.SteeringReceipt, err error) {
+		reply(encode(commandResponse{receipt, errors.Is(err, errNotHere), peerErrorOf(err)}))
 	}
 	if json.Unmarshal(body, &ask) != nil || ask.Command == nil {
-		answer(protocol.SteeringReceipt{}, errGone)
+		respond(protocol.SteeringReceipt{}, errNotHere)
 		return
 	}
 	c, running := ask.Command.command(), p.host.Find(ask.AccountID, ask.TurnID)
 	if c == nil || running == nil {
-		answer(protocol.SteeringReceipt{}, errGone)
+		respond(protocol.SteeringReceipt{}, errNotHere)
 		return
 	}
-	p.host.send(running, c, observe.Decode(ask.Span), func(r commandReply) { answer(r.receipt, r.err) })
+	p.host.send(running, c, observe.Decode(ask.Span), func(r commandReply) { respond(r.receipt, r.err) })
 }

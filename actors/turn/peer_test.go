@@ -84,8 +84,8 @@ func TestReadersOfANodeShareOneRelayOfATurnOfAnotherNode(t *testing.T) {
 			seen[i] = append(seen[i], readText(t, r, word)...)
 		}
 	}
-	if relays, feeds := other.Stats().Relays, owner.Stats().Feeds; relays != 1 || feeds != 1 {
-		t.Errorf("%d relays and %d feeds for three readers, want one of each", relays, feeds)
+	if relays, sources := other.Stats().Relays, owner.Stats().Sources; relays != 1 || sources != 1 {
+		t.Errorf("%d relays and %d sources for three readers, want one of each", relays, sources)
 	}
 	close(words)
 	for i, r := range readers {
@@ -279,7 +279,7 @@ func options(t *testing.T, authority clustertest.Authority) *cluster.Options {
 }
 
 func TestTheDetailOfAnEarlierNodeIsASentence(t *testing.T) {
-	earlier := &answerError{Code: protocol.CodeUnavailable, Detail: "outcome_unknown", RetryAfter: 1}
+	earlier := &peerError{Code: protocol.CodeUnavailable, Detail: "outcome_unknown", RetryAfter: 1}
 	var failed *protocol.Error
 	if !errors.As(earlier.asError(), &failed) || failed.Detail != protocol.OutcomeUnknown || failed.RetryAfter != 1 {
 		t.Errorf("%+v", failed)

@@ -36,8 +36,8 @@ const (
 // turnActor is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
 // the machine decides, and performs its effects.
 //
-// Output of the model comes through a feed, which merges it while the actor lags. On a busy node, more text of an open
-// part waits in the feed for the pacer; everything else is decided at once, together with the text that waits.
+// Output of the model comes through a modelOutput, which merges it while the actor lags. On a busy node, more text of an open
+// part waits there for the pacer; everything else is decided at once, together with the text that waits.
 type turnActor struct {
 	// Set by the node.
 	host    *Host
@@ -53,7 +53,7 @@ type turnActor struct {
 	deferred bool               // the text of the batch has waited for its slot, together with other turns
 	decided  time.Time          // time of the last batch
 	logged   protocol.TurnState // state after the last step with events
-	feed     *modelOutput
+	output   *modelOutput
 	stopCall context.CancelFunc
 	toolCtx  context.Context
 	stopTool context.CancelFunc
@@ -69,7 +69,7 @@ type (
 		cause protocol.RecoveryCause
 		from  trace.SpanContext
 	}
-	feedReady struct{}
+	outputReady struct{}
 	// giveUp and forceCancel end a turn that was taken over only for that.
 	giveUp      struct{ withoutParts bool }
 	forceCancel struct{}
@@ -97,13 +97,13 @@ type (
 	gracePassed    struct{}
 )
 
-// errGone means that this actor can no longer decide for the turn: the caller must look the command up in the log, or
-// send it to the turn's next actor.
-var errGone = errors.New("the turn's actor is gone")
+// errNotHere means that the turn is not, or no longer, decided here, by this actor or on the node that was asked. The command may
+// have taken effect: the caller must look it up in the log, or send it to the turn's next actor.
+var errNotHere = errors.New("the turn is not decided here")
 
-// Decide implements shell.Behavior. Output of the model that waits in the feed is decided before any other message.
+// Decide implements shell.Behavior. Output of the model that waits is decided before any other message.
 func (r *turnActor) Decide(message any, status shell.Status) func(error) {
-	if status == shell.Active && !r.decideFeed(message) {
+	if status == shell.Active && !r.decideWaiting(message) {
 		return nil
 	}
 	if command, ok := message.(commandMessage); ok {
@@ -153,24 +153,24 @@ func (r *turnActor) Decide(message any, status shell.Status) func(error) {
 	return nil
 }
 
-// decideFeed decides on the output that waits in the feed. It returns false for a message that says only that there is
+// decideWaiting decides on the output of the model that waits. It returns false for a message that says only that there is
 // some, but which waits or was taken before.
-func (r *turnActor) decideFeed(message any) bool {
+func (r *turnActor) decideWaiting(message any) bool {
 	deferred := false
 	switch message := message.(type) {
-	case feedReady:
-		if r.feed == nil || !r.feed.awaited() {
+	case outputReady:
+		if r.output == nil || !r.output.awaited() {
 			return false
 		}
 	case paced:
-		if r.feed == nil || !r.feed.served(message.request) {
+		if r.output == nil || !r.output.served(message.request) {
 			return false
 		}
 		deferred = r.batch == nil
 	}
 	r.deferred = deferred
-	if r.feed != nil {
-		r.decideOutput(r.feed.call, r.feed.take(), r.newBatch())
+	if r.output != nil {
+		r.decideOutput(r.output.call, r.output.take(), r.newBatch())
 	}
 	return true
 }
@@ -186,7 +186,7 @@ func (r *turnActor) newBatch() *machine.Batch {
 // decideCommand decides on a command and returns the function that replies to its caller.
 func (r *turnActor) decideCommand(message commandMessage, status shell.Status) func(error) {
 	if status == shell.Lost {
-		return func(error) { message.reply(commandReply{err: errGone}) }
+		return func(error) { message.reply(commandReply{err: errNotHere}) }
 	}
 	r.requests = append(r.requests, message.command.RequestID)
 	span := r.host.observer.StartCommand(message.from, message.command.Kind.String(), message.command.RequestID)
@@ -195,7 +195,7 @@ func (r *turnActor) decideCommand(message commandMessage, status shell.Status) f
 		observe.End(span, errors.Join(err, refusal))
 		switch {
 		case err != nil: // not stored by this actor; the caller checks whether it was stored at all
-			message.reply(commandReply{err: errGone})
+			message.reply(commandReply{err: errNotHere})
 		case refusal != nil:
 			message.reply(commandReply{err: refusal})
 		default:
@@ -207,12 +207,12 @@ func (r *turnActor) decideCommand(message commandMessage, status shell.Status) f
 // Refuse implements shell.Behavior.
 func (r *turnActor) Refuse(message any) {
 	if command, ok := message.(commandMessage); ok {
-		command.reply(commandReply{err: errGone})
+		command.reply(commandReply{err: errNotHere})
 	}
 }
 
 // decideOutput passes the output of a model call to the machine.
-func (r *turnActor) decideOutput(call int, output []feedItem, b *machine.Batch) {
+func (r *turnActor) decideOutput(call int, output []outputItem, b *machine.Batch) {
 	for _, item := range output {
 		if item.trim {
 			b.ContextTrimmed(call)
@@ -277,8 +277,8 @@ func (r *turnActor) Step(replies []func(error)) shell.Step {
 	before := r.logged
 	r.logged = batch.State
 	firstText := r.observed.FirstText(b.Events)
-	if r.feed != nil {
-		r.feed.hold(r.machine.OpenKind(), r.decided)
+	if r.output != nil {
+		r.output.hold(r.machine.OpenKind(), r.decided)
 	}
 	s.Point, s.Last = failpoint.DeltaAfterCommitBeforeSend, b.End != nil
 	s.Show = func() {
@@ -287,8 +287,8 @@ func (r *turnActor) Step(replies []func(error)) shell.Step {
 		if firstText {
 			r.observed.FirstTextShown()
 		}
-		if r.feed != nil {
-			r.feed.release()
+		if r.output != nil {
+			r.output.release()
 		}
 	}
 	if b.End == nil {
@@ -371,21 +371,21 @@ func (r *turnActor) perform(effects []machine.Effect) {
 	}
 }
 
-// startCall calls the model in a separate goroutine, which writes to a new feed.
+// startCall calls the model in a separate goroutine, which writes to a new modelOutput.
 func (r *turnActor) startCall() {
 	if r.stopCall != nil {
 		r.stopCall()
 	}
 	ctx, cancel := context.WithCancel(r.observed.Context(r.host.Context()))
 	r.stopCall = cancel
-	feed := newModelOutput(r.host, r.shell.Self(), r.machine.Call())
-	r.feed = feed
-	r.shell.After(waitNoticeInterval, waitNotice{feed.call})
+	output := newModelOutput(r.host, r.shell.Self(), r.machine.Call())
+	r.output = output
+	r.shell.After(waitNoticeInterval, waitNotice{output.call})
 	input := r.machine.CallInput()
 	r.host.Go(func() {
 		defer cancel()
-		err := r.host.modelCallSlots.use(ctx, input.Spec.AccountID, func() error { return r.host.calls.run(ctx, input, feed) })
-		_ = feed.put(ctx, feedItem{over: true, err: err}) // fails when the call was stopped
+		err := r.host.modelCallSlots.use(ctx, input.Spec.AccountID, func() error { return r.host.calls.run(ctx, input, output) })
+		_ = output.put(ctx, outputItem{over: true, err: err}) // fails when the call was stopped
 	})
 }
 
@@ -473,7 +473,7 @@ func (r *turnActor) End(status shell.Status) {
 		r.stopCall()
 	}
 	r.stopTool()
-	r.feed = nil
+	r.output = nil
 	r.observed.End(r.machine.Sequence(), r.logged, status == shell.Lost)
 }
 

@@ -73,7 +73,7 @@ var allSeries = []series{
 	{describe("turns_adopted_total", "Turns taken over from other nodes, or from failed actors of this one."), counter, func(r *reading) float64 { return float64(r.turns.Adopted) }},
 	{describe("turns_broken_total", "Turns whose actor failed."), counter, func(r *reading) float64 { return float64(r.turns.Broken) }},
 	{describe("relays", "Turns of other nodes that readers of this node follow."), gauge, func(r *reading) float64 { return float64(r.turns.Relays) }},
-	{describe("feeds", "Turns of this node that other nodes follow; each node counts."), gauge, func(r *reading) float64 { return float64(r.turns.Feeds) }},
+	{describe("feeds", "Turns of this node that other nodes follow; each node counts."), gauge, func(r *reading) float64 { return float64(r.turns.Sources) }},
 	{describe("node_lease_age_seconds", "Time since the last successful renewal of the node's lease."), gauge, func(r *reading) float64 { return r.leaseAge.Seconds() }},
 	{describe("node_draining", "1 while the node drains and accepts no new turns."), gauge, func(r *reading) float64 { return number(r.draining) }},
 	{describe("http_streams_open", "Open streams."), gauge, func(r *reading) float64 { return float64(r.streams) }},

@@ -9,7 +9,7 @@ import (
 )
 
 // What nodes send to each other about turns. Nodes of two releases run at the same time, so the names of fields and kinds do
-// not change, and a later release only adds to them: testdata/wire.golden has one of each.
+// not change, and a later release only adds to them: testdata/peer_message.golden has one of each.
 const (
 	askCommand  = "command" // the ask that passes a command to a turn of another node
 	kindAdopted = "adopted" // the message that a turn has a new owner
@@ -24,15 +24,15 @@ type (
 	commandAsk struct {
 		AccountID protocol.AccountID `json:"account_id"`
 		TurnID    protocol.TurnID    `json:"turn_id"`
-		Command   *wireCommand       `json:"command"`
+		Command   *peerCommand       `json:"command"`
 		Span      string             `json:"span,omitempty"` // of the sender, see observe.Encode
 	}
-	commandAnswer struct {
+	commandResponse struct {
 		Receipt protocol.SteeringReceipt `json:"receipt"`
 		Gone    bool                     `json:"gone,omitempty"` // the turn does not run on the node that was asked
-		Error   *answerError             `json:"error,omitempty"`
+		Error   *peerError               `json:"error,omitempty"`
 	}
-	answerError struct {
+	peerError struct {
 		Code       protocol.Code         `json:"code"`
 		Detail     string                `json:"detail"`
 		Fields     []protocol.FieldError `json:"fields,omitempty"`
@@ -41,9 +41,9 @@ type (
 	}
 )
 
-// wireCommand is a machine.Command between nodes. The fields of the previous release have the names and the number of its Go
+// peerCommand is a machine.Command between nodes. The fields of the previous release have the names and the number of its Go
 // type; they are sent until no node of it can run at the same time as this one.
-type wireCommand struct {
+type peerCommand struct {
 	Kind       string               `json:"command_kind,omitempty"` // as machine.CommandKind.String; empty from the previous release
 	SteeringID protocol.SteeringID  `json:"steering_id,omitzero"`
 	ClientID   string               `json:"client_steering_id,omitempty"`
@@ -68,8 +68,8 @@ type wireCommand struct {
 	FormerRequestID  string              `json:"RequestID,omitempty"`
 }
 
-func wireCommandOf(c *machine.Command) *wireCommand {
-	return &wireCommand{
+func peerCommandOf(c *machine.Command) *peerCommand {
+	return &peerCommand{
 		Kind: c.Kind.String(), SteeringID: c.SteeringID, ClientID: c.ClientID, Text: c.Text, Delivery: c.Delivery, Hash: c.Hash, Scope: c.Scope, By: c.By,
 		Seen: c.Seen, RequestID: c.RequestID,
 		ApprovalID: c.ApprovalID, Decision: c.Decision, Digest: c.Digest, EditedInput: c.EditedInput, Reason: c.Reason, Session: c.Session,
@@ -78,7 +78,7 @@ func wireCommandOf(c *machine.Command) *wireCommand {
 }
 
 // command returns the command; nil for a kind of a later release.
-func (w *wireCommand) command() *machine.Command {
+func (w *peerCommand) command() *machine.Command {
 	c := &machine.Command{
 		Kind: w.FormerKind, SteeringID: w.FormerSteeringID, ClientID: w.FormerClientID, Text: w.Text, Delivery: w.Delivery, Hash: w.Hash, Scope: w.Scope, By: w.By,
 		Seen: w.Seen, RequestID: w.FormerRequestID,
@@ -99,25 +99,25 @@ func encode(body any) []byte {
 	return text
 }
 
-// asAnswer encodes an error, except errGone, for another node. Its cause is logged here and stays here.
-func asAnswer(err error) *answerError {
-	if err == nil || errors.Is(err, errGone) {
+// peerErrorOf encodes an error, except errNotHere, for another node. The cause of the error is not sent.
+func peerErrorOf(err error) *peerError {
+	if err == nil || errors.Is(err, errNotHere) {
 		return nil
 	}
 	failed := &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 	errors.As(err, &failed)
-	answer := &answerError{Code: failed.Code, Detail: failed.Detail, Fields: failed.Fields, RetryAfter: failed.RetryAfter}
+	encoded := &peerError{Code: failed.Code, Detail: failed.Detail, Fields: failed.Fields, RetryAfter: failed.RetryAfter}
 	if failed.Current != nil {
-		answer.Current, _ = json.Marshal(failed.Current) // it is encoded for the client anyway
+		encoded.Current, _ = json.Marshal(failed.Current) // it is encoded for the client anyway
 	}
-	return answer
+	return encoded
 }
 
 // formerOutcomeUnknown is protocol.OutcomeUnknown of a node of an earlier version.
 const formerOutcomeUnknown = "outcome_unknown"
 
 // asError returns the error that another node has encoded; nil for nil.
-func (e *answerError) asError() error {
+func (e *peerError) asError() error {
 	if e == nil {
 		return nil
 	}

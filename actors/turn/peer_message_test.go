@@ -12,11 +12,11 @@ import (
 	"turnstone/protocol"
 )
 
-var update = flag.Bool("update", false, "write testdata/wire.golden")
+var update = flag.Bool("update", false, "write testdata/peer_message.golden")
 
 const (
-	wireGolden   = "testdata/wire.golden"
-	formerGolden = "testdata/wire-previous.golden" // what the previous release sends
+	messageGolden = "testdata/peer_message.golden"
+	formerGolden  = "testdata/peer_message-previous.golden" // what the previous release sends
 )
 
 // id reads an identifier of a golden file.
@@ -28,8 +28,8 @@ func id[T any](t *testing.T, text string) (value T) {
 	return value
 }
 
-// wireCommands returns a command of each kind. The previous release has those before the decision.
-func wireCommands(t *testing.T) []*machine.Command {
+// peerCommands returns a command of each kind. The previous release has those before the decision.
+func peerCommands(t *testing.T) []*machine.Command {
 	t.Helper()
 	seen := int64(7)
 	steering := id[protocol.SteeringID](t, "st_01h2xcejqtf2nbrexx3vqjhp41")
@@ -45,18 +45,18 @@ func wireCommands(t *testing.T) []*machine.Command {
 	}
 }
 
-// wireMessages returns one body of each message, one per line.
-func wireMessages(t *testing.T) []byte {
+// peerMessages returns one body of each message, one per line.
+func peerMessages(t *testing.T) []byte {
 	t.Helper()
 	account, turn := id[protocol.AccountID](t, "acct_01h2xcejqtf2nbrexx3vqjhp41"), id[protocol.TurnID](t, "turn_01h2xcejqtf2nbrexx3vqjhp41")
 	bodies := []any{adoptedMessage{turn, "10.0.0.1:7000"}}
-	for _, c := range wireCommands(t) {
-		bodies = append(bodies, commandAsk{account, turn, wireCommandOf(c), "span"})
+	for _, c := range peerCommands(t) {
+		bodies = append(bodies, commandAsk{account, turn, peerCommandOf(c), "span"})
 	}
 	bodies = append(bodies,
-		commandAnswer{Receipt: protocol.Accepted(wireCommands(t)[0].SteeringID, turn, 9, false)},
-		commandAnswer{Gone: true},
-		commandAnswer{Error: asAnswer(&protocol.Error{
+		commandResponse{Receipt: protocol.Accepted(peerCommands(t)[0].SteeringID, turn, 9, false)},
+		commandResponse{Gone: true},
+		commandResponse{Error: peerErrorOf(&protocol.Error{
 			Code: protocol.CodeSteeringClosed, Detail: "The turn no longer accepts input.", RetryAfter: 1,
 			Fields: []protocol.FieldError{{Field: "/input", Message: "It is too long."}}, Current: map[string]string{"state": "completed"},
 		})},
@@ -71,13 +71,13 @@ func wireMessages(t *testing.T) []byte {
 // TestMessagesBetweenNodesDoNotChange compares the messages with those that nodes of this release send. Add fields, and run it
 // with -update; a name that changes or disappears breaks a rolling deploy.
 func TestMessagesBetweenNodesDoNotChange(t *testing.T) {
-	got := wireMessages(t)
+	got := peerMessages(t)
 	if *update {
-		if err := os.WriteFile(wireGolden, got, 0o600); err != nil {
+		if err := os.WriteFile(messageGolden, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(wireGolden)
+	want, err := os.ReadFile(messageGolden)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestCommandsOfThePreviousReleaseAreUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current, err := os.ReadFile(wireGolden)
+	current, err := os.ReadFile(messageGolden)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestCommandsOfThePreviousReleaseAreUnderstood(t *testing.T) {
 				got = append(got, ask.Command.command())
 			}
 		}
-		want := wireCommands(t)
+		want := peerCommands(t)
 		if name == "previous" {
 			want = want[:len(want)-1]
 		}
@@ -131,11 +131,11 @@ type formerCommand struct {
 }
 
 func TestThePreviousReleaseUnderstandsCommands(t *testing.T) {
-	for _, c := range wireCommands(t) {
+	for _, c := range peerCommands(t) {
 		var got struct {
 			Command *formerCommand `json:"command"`
 		}
-		if err := json.Unmarshal(encode(commandAsk{Command: wireCommandOf(c)}), &got); err != nil {
+		if err := json.Unmarshal(encode(commandAsk{Command: peerCommandOf(c)}), &got); err != nil {
 			t.Fatal(err)
 		}
 		want := formerCommand{uint8(c.Kind), c.SteeringID, c.ClientID, c.Text, c.Delivery, c.Hash, c.Scope, c.By, c.Seen, c.RequestID}

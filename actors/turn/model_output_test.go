@@ -15,20 +15,20 @@ import (
 	"turnstone/actors/llm"
 )
 
-// TestAFeedLosesNoTextAndWakesTheActor simulates a model, and an actor that stores steps and is busy at random.
-func TestAFeedLosesNoTextAndWakesTheActor(t *testing.T) {
-	synctest.Test(t, aFeedLosesNothing)
+// TestTheOutputLosesNoTextAndWakesTheActor simulates a model, and an actor that stores steps and is busy at random.
+func TestTheOutputLosesNoTextAndWakesTheActor(t *testing.T) {
+	synctest.Test(t, theOutputLosesNothing)
 }
 
-func aFeedLosesNothing(t *testing.T) {
+func theOutputLosesNothing(t *testing.T) {
 	const pieces, ready = 20_000, 0
 	wakes := make(chan int, 4*pieces) // ready, or the number of the request whose slot has come
 	var woken atomic.Int64
-	feed := &modelOutput{request: 1, actor: actor.NewPID("test", "turn"), wake: func() {
+	output := &modelOutput{request: 1, actor: actor.NewPID("test", "turn"), wake: func() {
 		woken.Add(1)
 		wakes <- ready
 	}}
-	feed.pacer = busyPacer(func(_ *actor.PID, message any) { wakes <- message.(paced).request })
+	output.pacer = busyPacer(func(_ *actor.PID, message any) { wakes <- message.(paced).request })
 	var want strings.Builder
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // measured by the fake clock
 	defer cancel()
@@ -43,7 +43,7 @@ func aFeedLosesNothing(t *testing.T) {
 	}
 	go func() {
 		for i := range pieces {
-			if err := feed.emit(ctx, llm.Chunk{Kind: kindOf(i), Text: fmt.Sprintf("%d:%d ", kindOf(i), i)}); err != nil {
+			if err := output.emit(ctx, llm.Chunk{Kind: kindOf(i), Text: fmt.Sprintf("%d:%d ", kindOf(i), i)}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -51,7 +51,7 @@ func aFeedLosesNothing(t *testing.T) {
 				<-time.After(time.Duration(i%7) * 2 * paceGrid)
 			}
 		}
-		_ = feed.put(ctx, feedItem{over: true})
+		_ = output.put(ctx, outputItem{over: true})
 	}()
 	var got strings.Builder
 	takes, served := int64(0), 0
@@ -60,7 +60,7 @@ func aFeedLosesNothing(t *testing.T) {
 		select {
 		case request := <-wakes:
 			switch {
-			case request == ready && !feed.awaited(), request != ready && !feed.served(request):
+			case request == ready && !output.awaited(), request != ready && !output.served(request):
 				continue // the output was taken before
 			case request != ready:
 				served++
@@ -69,16 +69,16 @@ func aFeedLosesNothing(t *testing.T) {
 			t.Fatalf("there was no wake after %.40q", got.String()[max(0, got.Len()-40):])
 		}
 		takes++
-		for _, item := range feed.take() {
+		for _, item := range output.take() {
 			got.WriteString(item.fullText())
 			over = over || item.over
 		}
 		if random.IntN(3) > 0 { // a step is stored
-			feed.hold(llm.ChunkText, time.Now())
+			output.hold(llm.ChunkText, time.Now())
 			if random.IntN(2) == 0 {
 				<-time.After(paceGrid / 5)
 			}
-			feed.release()
+			output.release()
 		}
 	}
 	if got.String() != want.String() {

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// maxFeed limits the unread model output of one turn, in bytes: while the turn's log cannot be written, the stream of
+	// maxUnread limits the unread model output of one turn, in bytes: while the turn's log cannot be written, the stream of
 	// the model is not read any further.
-	maxFeed = 256 << 10
+	maxUnread = 256 << 10
 	// maxDeferred is the largest number of bytes of text that may wait for the pacer.
 	maxDeferred = 16 << 10
 )
 
 // modelOutput passes the output of one model call from the call's goroutine to the turn's actor. Output that the actor
-// has not taken yet is merged, so a lagging actor gets few, large pieces. A feedState decides when the actor is woken for
+// has not taken yet is merged, so a lagging actor gets few, large pieces. A outputState decides when the actor is woken for
 // it, and when text waits for the node's pacer, which wakes the actor when the slot of the turn comes.
 type modelOutput struct {
 	call  int
-	wake  func()     // posts feedReady to the actor
+	wake  func()     // posts outputReady to the actor
 	pacer *pacer     // the pacer of the node
 	actor *actor.PID // the actor that the pacer wakes
 
 	trimmed bool // owned by the call's goroutine: the next output must report that older messages were left out
 
 	mu         sync.Mutex
-	state      feedState     // guarded by mu
-	items      []feedItem    // guarded by mu
-	spare      []feedItem    // guarded by mu: the slice of the last take, reused by the next one
+	state      outputState   // guarded by mu
+	items      []outputItem  // guarded by mu
+	spare      []outputItem  // guarded by mu: the slice of the last take, reused by the next one
 	bytes      int           // guarded by mu
 	open       llm.ChunkKind // guarded by mu: kind of the text that may wait; 0: none
 	decided    time.Time     // guarded by mu: time of the actor's last step
@@ -48,13 +48,13 @@ type modelOutput struct {
 // newModelOutput returns the output of a model call, which goes to the actor to.
 func newModelOutput(h *Host, to *actor.PID, call int) *modelOutput {
 	return &modelOutput{
-		call: call, wake: func() { h.node.Runtime.Send(to, feedReady{}) }, pacer: h.pacer, actor: to,
+		call: call, wake: func() { h.node.Runtime.Send(to, outputReady{}) }, pacer: h.pacer, actor: to,
 		request: call << 32, // each call has its own numbers, so that the slots of earlier calls are ignored
 	}
 }
 
-// feedItem is one piece of a call's output, or its end.
-type feedItem struct {
+// outputItem is one piece of a call's output, or its end.
+type outputItem struct {
 	kind  llm.ChunkKind
 	text  string     // of llm.ChunkText and llm.ChunkReasoning
 	more  []byte     // the complete text after pieces were merged
@@ -72,7 +72,7 @@ type feedItem struct {
 }
 
 // fullText returns the text, including merged pieces.
-func (i *feedItem) fullText() string {
+func (i *outputItem) fullText() string {
 	if i.more != nil {
 		return string(i.more)
 	}
@@ -80,55 +80,55 @@ func (i *feedItem) fullText() string {
 }
 
 // join appends a piece of text.
-func (i *feedItem) join(text string) {
+func (i *outputItem) join(text string) {
 	if i.more == nil {
 		i.more = append(make([]byte, 0, 2*(len(i.text)+len(text))), i.text...)
 	}
 	i.more = append(i.more, text...)
 }
 
-// put adds an item. It waits while the feed is full, and returns ctx's error when ctx ends first.
-func (f *modelOutput) put(ctx context.Context, item feedItem) error {
-	f.mu.Lock()
-	for f.bytes > maxFeed && !item.over {
-		if f.spaceFreed == nil {
-			f.spaceFreed = make(chan struct{})
+// put adds an item. It waits while maxUnread bytes are unread, and returns ctx's error when ctx ends first.
+func (o *modelOutput) put(ctx context.Context, item outputItem) error {
+	o.mu.Lock()
+	for o.bytes > maxUnread && !item.over {
+		if o.spaceFreed == nil {
+			o.spaceFreed = make(chan struct{})
 		}
-		freed := f.spaceFreed
-		f.mu.Unlock()
+		freed := o.spaceFreed
+		o.mu.Unlock()
 		select {
 		case <-freed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		f.mu.Lock()
+		o.mu.Lock()
 	}
-	if n := len(f.items); n > 0 && item.text != "" && f.items[n-1].text != "" && f.items[n-1].kind == item.kind {
-		f.items[n-1].join(item.text)
+	if n := len(o.items); n > 0 && item.text != "" && o.items[n-1].text != "" && o.items[n-1].kind == item.kind {
+		o.items[n-1].join(item.text)
 	} else {
-		f.items = append(f.items, item)
+		o.items = append(o.items, item)
 	}
-	f.bytes += len(item.text)
-	waited := f.state == feedDeferred
-	wake := f.handle(feedPut)
+	o.bytes += len(item.text)
+	waited := o.state == outputDeferred
+	wake := o.handle(outputPut)
 	var moved pacerSlot
-	if early := f.slot.early; waited && !wake && !early.IsZero() && !time.Now().Before(early) {
-		moved, f.slot = f.slot, pacerSlot{}
+	if early := o.slot.early; waited && !wake && !early.IsZero() && !time.Now().Before(early) {
+		moved, o.slot = o.slot, pacerSlot{}
 	}
-	request := f.request
-	f.mu.Unlock()
+	request := o.request
+	o.mu.Unlock()
 	switch {
 	case wake:
-		f.wake()
+		o.wake()
 	case !moved.early.IsZero():
-		f.pacer.moveUp(f.actor, request, moved)
+		o.pacer.moveUp(o.actor, request, moved)
 	}
 	return nil
 }
 
 // emit adds a chunk of the model.
-func (f *modelOutput) emit(ctx context.Context, chunk llm.Chunk) error {
-	item := feedItem{kind: chunk.Kind, trim: f.trimmed}
+func (o *modelOutput) emit(ctx context.Context, chunk llm.Chunk) error {
+	item := outputItem{kind: chunk.Kind, trim: o.trimmed}
 	switch chunk.Kind {
 	case llm.ChunkText, llm.ChunkReasoning:
 		if chunk.Text == "" {
@@ -140,81 +140,81 @@ func (f *modelOutput) emit(ctx context.Context, chunk llm.Chunk) error {
 	default:
 		item.chunk = &chunk
 	}
-	f.trimmed = f.trimmed && !item.trim
-	return f.put(ctx, item)
+	o.trimmed = o.trimmed && !item.trim
+	return o.put(ctx, item)
 }
 
 // take removes and returns all items. The slice is valid until the next take.
-func (f *modelOutput) take() []feedItem {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	items := f.items
-	clear(f.spare)
-	f.items, f.spare = f.spare[:0], items
-	f.bytes = 0
-	f.handle(feedTaken)
-	if f.spaceFreed != nil {
-		close(f.spaceFreed)
-		f.spaceFreed = nil
+func (o *modelOutput) take() []outputItem {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	items := o.items
+	clear(o.spare)
+	o.items, o.spare = o.spare[:0], items
+	o.bytes = 0
+	o.handle(outputTaken)
+	if o.spaceFreed != nil {
+		close(o.spaceFreed)
+		o.spaceFreed = nil
 	}
 	return items
 }
 
 // hold is called when a step of the actor is being stored. From now on, more text of the kind open may wait; 0: none may.
-func (f *modelOutput) hold(open llm.ChunkKind, decided time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.open, f.decided = open, decided
-	f.handle(feedHold)
+func (o *modelOutput) hold(open llm.ChunkKind, decided time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open, o.decided = open, decided
+	o.handle(outputHold)
 }
 
 // release is called when the step is stored.
-func (f *modelOutput) release() {
-	f.mu.Lock()
-	wake := f.handle(feedRelease)
-	f.mu.Unlock()
+func (o *modelOutput) release() {
+	o.mu.Lock()
+	wake := o.handle(outputRelease)
+	o.mu.Unlock()
 	if wake {
-		f.wake()
+		o.wake()
 	}
 }
 
 // awaited reports whether the actor was woken for output that it has not taken.
-func (f *modelOutput) awaited() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.state == feedWoken
+func (o *modelOutput) awaited() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state == outputWoken
 }
 
 // served is called when the slot of a request has come. It reports whether the text of that request still waits: the actor
 // takes it now.
-func (f *modelOutput) served(request int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.request != request || f.state != feedDeferred {
+func (o *modelOutput) served(request int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.request != request || o.state != outputDeferred {
 		return false
 	}
-	f.handle(feedSlot)
+	o.handle(outputSlot)
 	return true
 }
 
 // handle passes an event to the state, and asks the pacer if the state requires it. It reports whether the caller has to
 // wake the actor. The caller holds mu.
-func (f *modelOutput) handle(e feedEvent) (wake bool) {
-	content := feedOther
+func (o *modelOutput) handle(e outputEvent) (wake bool) {
+	content := outputOther
 	switch {
-	case len(f.items) == 0:
-		content = feedEmpty
-	case len(f.items) == 1 && f.items[0].text != "" && f.items[0].kind == f.open && f.bytes <= maxDeferred:
-		content = feedText
+	case len(o.items) == 0:
+		content = outputEmpty
+	case len(o.items) == 1 && o.items[0].text != "" && o.items[0].kind == o.open && o.bytes <= maxDeferred:
+		content = outputText
 	}
-	next, action := f.state.on(e, content)
-	if action == feedAsk {
-		e = feedRefused
-		if slot, waits := f.pacer.wait(f.actor, f.request+1, f.decided); waits {
-			e, f.request, f.slot = feedGranted, f.request+1, slot
+	next, action := o.state.on(e, content)
+	if action == outputAsk {
+		e = outputRefused
+		if slot, waits := o.pacer.wait(o.actor, o.request+1, o.decided); waits {
+			e, o.request, o.slot = outputGranted, o.request+1, slot
 		}
 		next, action = next.on(e, content)
 	}
-	f.state = next
-	return action == feedWake
+	o.state = next
+	return action == outputWake
 }
