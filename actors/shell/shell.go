@@ -16,6 +16,14 @@ const linger = 2 * time.Second
 // of commit. While a step is being stored, nothing is decided. Messages that arrive in the meantime become the next
 // step, so steps grow with the load, and on a quiet node each message is stored at once.
 //
+// Order: messages are decided in the order in which they arrive, each once; several may share a step. Loss: a message is passed to
+// Decide, or to Refuse if it waited when the actor was abandoned. One that arrives when the actor is gone is lost without notice, so
+// a caller limits the time that it waits for a reply, and then looks in the store. Resume: none; the next owner restores the
+// work from the store, without its messages. Slow actor: the mailbox has no limit of its own, and sending never waits; callers
+// limit what they send before they get a reply. Close: Step.Last ends the work; Release does when the messages before it are stored,
+// Abandon and a failed store do at once. The actor then responds for linger, without new decisions. Concurrency: Receive gets
+// one message at a time; any goroutine may send messages, and may call Stopped.
+//
 // The shell knows nothing of what its actor does. It never blocks. A panic stops this actor, not the node.
 type Shell struct {
 	// Set by New.

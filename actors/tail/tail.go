@@ -55,7 +55,8 @@ type Chunk struct {
 // day.
 var processStart = time.Now()
 
-// ErrNone is the error of a reader that has found no events after its cursor in the log, and that does not wait for them there.
+// ErrNone is the error of a reader that has found no events after its cursor in the log, and that does not wait for them: Take
+// says what follows.
 var ErrNone = errors.New("there are no further events")
 
 // ErrMoved ends a reader on a node that drains or stops: another node continues the turn, and the client should

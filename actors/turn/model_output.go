@@ -25,6 +25,11 @@ const (
 // modelOutput passes the output of one model call from the call's goroutine to the turn's actor. Output that the actor
 // has not taken yet is merged, so a lagging actor gets few, large pieces. A outputState decides when the actor is woken for
 // it, and when text waits for the node's pacer, which wakes the actor when the slot of the turn comes.
+//
+// Order: that of the model; only neighbouring pieces of the same kind of text are merged. Loss: none until the call is stopped: what the
+// actor has not taken then is dropped with the modelOutput. Resume: none; the next call gets a new one. Slow actor: put waits while
+// more than maxUnread bytes are unread, so nothing more is read from the model. Close: the item that is over is the last; it is
+// accepted at once. Concurrency: the call's goroutine uses put and emit, the actor everything else.
 type modelOutput struct {
 	call  int
 	wake  func()     // posts outputReady to the actor

@@ -385,7 +385,7 @@ func (r *turnActor) startCall() {
 	r.host.Go(func() {
 		defer cancel()
 		err := r.host.modelCallSlots.use(ctx, input.Spec.AccountID, func() error { return r.host.calls.run(ctx, input, output) })
-		_ = output.put(ctx, outputItem{over: true, err: err}) // fails when the call was stopped
+		_ = output.put(ctx, outputItem{over: true, err: err}) // an end never waits, so it does not fail
 	})
 }
 

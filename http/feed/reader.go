@@ -46,7 +46,7 @@ func (r *Reader) behind() bool {
 	return r.cursor.Before(r.recent.start) || len(items) > 0 && r.cursor.Before(items[len(items)-1].Position)
 }
 
-// Next returns the events of the next items; none if there are none. It does not wait for more.
+// Next returns the events of the next items; tail.ErrNone if there are none. It does not wait for more.
 func (r *Reader) Next(ctx context.Context, _ <-chan time.Time) (events []byte, ended bool, err error) {
 	items, inMemory := r.fromHub()
 	if !inMemory {
@@ -58,6 +58,9 @@ func (r *Reader) Next(ctx context.Context, _ <-chan time.Time) (events []byte, e
 			items = []feed.Item{reset(page.End)}
 		}
 		r.advance(page.End)
+	}
+	if len(items) == 0 {
+		return nil, false, tail.ErrNone
 	}
 	if events, err = r.encode(nil, feed.Latest(items)); err != nil {
 		return nil, false, err

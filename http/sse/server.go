@@ -32,11 +32,22 @@ type Server struct {
 // NewServer returns a server without streams.
 func NewServer(log *zap.Logger) *Server { return &Server{log: log} }
 
-// Reader reads the events of a stream. The Reader of package turn documents its methods; those of the packages follow and feed
-// implement it too.
+// Reader reads the events of a stream that follow a cursor. The packages turn, follow and feed implement it.
+//
+// Order: that of the log, each event once. Resume: after any event, with a new Reader. Loss: none, unless the implementation says
+// otherwise: what Take has not in memory, Next reads. Slow reader: it delays neither what is read nor other readers. Close: after the
+// last event, or when the node drains or stops. Concurrency: used by one goroutine at a time; only the waker is notified by others.
 type Reader interface {
+	// Take appends the next events that are in memory to into, and never waits. The result says what follows: TakenSome: call Take
+	// again. TakenCaughtUp: the waker is notified once when there may be more. TakenNotInMemory: call Next. TakenEnd and
+	// TakenMoved: nothing.
 	Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken)
+	// Next returns the next events that are not in memory, in the form that Stream.Render reads, and whether the stream ends with them.
+	// If there are none, it either returns tail.ErrNone, and the caller calls Take again, or it waits for them until beat
+	// fires: then it returns no frames and no error, and the caller sends a heartbeat. It returns tail.ErrMoved if the client should
+	// reconnect to another node, and ctx's error when ctx is done. Any other error ends the stream.
 	Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error)
+	// Leave ends the reading. It is called once, at the end.
 	Leave()
 }
 

@@ -69,8 +69,8 @@ func (s *source) next(waker tail.Waker, to *buffers, stop, beat bool) (b []byte,
 	return b, false, p
 }
 
-// fromLog waits for events that are not in memory and returns the bytes to write. If beat fires first, it returns a
-// comment.
+// fromLog reads events that are not in memory and returns the bytes to write; none if the reader has found no events and does
+// not wait for them. If beat fires while it waits, it returns a comment.
 func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, p progress, err error) {
 	frames, ended, err := s.reader.Next(ctx, beat)
 	switch {
