@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/yuin/goldmark/ast"
 )
 
 // A formula of a text, between $…$, $$…$$, \(…\) or \[…\]. The rules are those of the app (web/src/parts/math.ts): no formula in
@@ -226,4 +228,10 @@ func replacePlaceholders(text string, formulas []formula, by func(*formula) stri
 // restoreSource puts the sources of formulas back, for text without rendered formulas: code and addresses.
 func restoreSource(text string, formulas []formula) string {
 	return replacePlaceholders(text, formulas, func(f *formula) string { return f.raw })
+}
+
+// formulasOf returns the formulas of the document that a node belongs to.
+func formulasOf(n ast.Node) []formula {
+	formulas, _ := n.OwnerDocument().Meta()[metaFormulas].([]formula)
+	return formulas
 }

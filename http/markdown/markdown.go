@@ -314,12 +314,6 @@ const (
 	metaBudget   = "budget"
 )
 
-// formulasOf returns the formulas of the document that a node belongs to.
-func formulasOf(n ast.Node) []formula {
-	formulas, _ := n.OwnerDocument().Meta()[metaFormulas].([]formula)
-	return formulas
-}
-
 // prefixOf returns what the identifiers of a text's footnotes start with: a page has many texts.
 func prefixOf(n ast.Node) []byte {
 	number, _ := n.OwnerDocument().Meta()[metaNumber].(int)

@@ -39,69 +39,6 @@ func formulaHTML(f *formula) string {
 
 func formulaSource(f *formula) string { return `<code>` + template.HTMLEscapeString(f.tex) + `</code>` }
 
-// texParser reads TeX from left to right, each byte once. The elements that it writes have escaped text, and no attributes that
-// come from the formula.
-type texParser struct {
-	rest    string
-	display bool
-	style   string // of letters: a key of alphabets
-	depth   int
-	failed  bool
-}
-
-// ending is where a row ends. Its token stays unread.
-type ending int
-
-const (
-	endOfText ending = iota
-	endOfGroup
-	endOfCell
-	endOfFence
-	endOfOption
-)
-
-func (p *texParser) fail() string {
-	p.failed, p.rest = true, ""
-	return ""
-}
-
-func (p *texParser) skipSpace() {
-	for {
-		p.rest = strings.TrimLeft(p.rest, " \t\r\n")
-		if !strings.HasPrefix(p.rest, "%") {
-			return
-		}
-		_, p.rest, _ = strings.Cut(p.rest, "\n")
-	}
-}
-
-// ends reports whether a row ends here.
-func (p *texParser) ends(at ending) bool {
-	switch at {
-	case endOfGroup:
-		return strings.HasPrefix(p.rest, "}")
-	case endOfCell:
-		return strings.HasPrefix(p.rest, "&") || strings.HasPrefix(p.rest, `\\`) || p.sees(`\end`) || p.sees(`\cr`)
-	case endOfFence:
-		return p.sees(`\right`) || p.sees(`\middle`)
-	case endOfOption:
-		return strings.HasPrefix(p.rest, "]")
-	case endOfText:
-	}
-	return false
-}
-
-// sees reports whether a command is next.
-func (p *texParser) sees(command string) bool {
-	if !strings.HasPrefix(p.rest, command) {
-		return false
-	}
-	next, _ := utf8.DecodeRuneInString(p.rest[len(command):])
-	return !isLetter(next)
-}
-
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-
 // row reads elements with their indices up to an ending.
 func (p *texParser) row(until ending) string {
 	if p.depth++; p.depth > maxTeXNesting {
@@ -122,14 +59,6 @@ func (p *texParser) row(until ending) string {
 func (p *texParser) infix(numerator string, until ending) string {
 	command := p.command()
 	return fraction(command == "choose", numerator, p.row(until))
-}
-
-func fraction(binomial bool, over, under string) string {
-	parts := "<mrow>" + over + "</mrow><mrow>" + under + "</mrow></mfrac>"
-	if binomial {
-		return `<mrow><mo>(</mo><mfrac linethickness="0">` + parts + "<mo>)</mo></mrow>"
-	}
-	return "<mfrac>" + parts
 }
 
 // scripted reads an element with its indices.
@@ -169,40 +98,6 @@ func (p *texParser) scripted() string {
 	return withScripts(base, under, oneOf(marks, over), above)
 }
 
-// oneOf returns elements as one.
-func oneOf(count int, elements string) string {
-	if count > 1 {
-		return "<mrow>" + elements + "</mrow>"
-	}
-	return elements
-}
-
-func withScripts(base, under, over string, above bool) string {
-	names := [3]string{"msub", "msup", "msubsup"}
-	if above {
-		names = [3]string{"munder", "mover", "munderover"}
-	}
-	if under == "" && over == "" {
-		return base
-	}
-	base = mrow(base)
-	switch {
-	case under != "" && over != "":
-		return "<" + names[2] + ">" + base + under + over + "</" + names[2] + ">"
-	case under != "":
-		return "<" + names[0] + ">" + base + under + "</" + names[0] + ">"
-	}
-	return "<" + names[1] + ">" + base + over + "</" + names[1] + ">"
-}
-
-// mrow returns exactly one element.
-func mrow(content string) string {
-	if strings.Count(content, "<") == 2 { // one element without children
-		return content
-	}
-	return "<mrow>" + content + "</mrow>"
-}
-
 // argument reads a group, or one element.
 func (p *texParser) argument() string {
 	if p.depth++; p.depth > maxTeXNesting {
@@ -229,36 +124,6 @@ func (p *texParser) argument() string {
 	return mrow(content)
 }
 
-// verbatim reads the source of a group.
-func (p *texParser) verbatim() string {
-	p.skipSpace()
-	if !strings.HasPrefix(p.rest, "{") {
-		if p.rest == "" {
-			return p.fail()
-		}
-		_, size := utf8.DecodeRuneInString(p.rest)
-		text := p.rest[:size]
-		p.rest = p.rest[size:]
-		return text
-	}
-	depth := 0
-	for at := 0; at < len(p.rest); at++ {
-		switch p.rest[at] {
-		case '\\':
-			at++
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				text := p.rest[1:at]
-				p.rest = p.rest[at+1:]
-				return text
-			}
-		}
-	}
-	return p.fail()
-}
-
 // option reads what is in brackets; "": there are none.
 func (p *texParser) option() string {
 	p.skipSpace()
@@ -268,15 +133,6 @@ func (p *texParser) option() string {
 	p.rest = p.rest[1:]
 	content := p.row(endOfOption)
 	return p.close("]", content)
-}
-
-func (p *texParser) close(mark, content string) string {
-	rest, found := strings.CutPrefix(p.rest, mark)
-	if !found {
-		return p.fail()
-	}
-	p.rest = rest
-	return content
 }
 
 // atom reads one element; above: its indices are above and below it.
@@ -323,17 +179,229 @@ func (p *texParser) identifier(letter string) string {
 	return "<mi>" + p.letters(letter) + "</mi>"
 }
 
-// command reads the name of a command.
-func (p *texParser) command() string {
-	p.rest = p.rest[1:]
-	length := 0
-	for length < len(p.rest) && isLetter(rune(p.rest[length])) {
-		length++
+// commanded reads a command with its arguments.
+func (p *texParser) commanded() (content string, above bool) {
+	name := p.command()
+	if symbol, found := bigOperators[name]; found {
+		return "<mo>" + symbol + "</mo>", p.display && !strings.HasSuffix(name, "int")
 	}
-	if length == 0 {
-		_, length = utf8.DecodeRuneInString(p.rest)
+	if limit, found := functions[name]; found {
+		shown := name
+		if words := namedOperators[name]; words != "" {
+			shown = words
+		}
+		return function(shown), limit && p.display
 	}
-	name := p.rest[:length]
-	p.rest = p.rest[length:]
-	return name
+	if letter, found := letters[name]; found {
+		return p.identifier(letter), false
+	}
+	if symbol, found := symbols[name]; found {
+		return "<mo>" + template.HTMLEscapeString(symbol) + "</mo>", false
+	}
+	if width, found := spaces[name]; found {
+		return `<mspace width="` + width + `"></mspace>`, false
+	}
+	if alphabet, found := alphabets[name]; found {
+		return p.styled(alphabet), false
+	}
+	if mark, found := accents[name]; found {
+		return `<mover accent="true">` + p.argument() + "<mo" + stretchOf(mark) + ">" + mark + "</mo></mover>", name == "overbrace"
+	}
+	if mark, found := accentsBelow[name]; found {
+		return "<munder>" + p.argument() + "<mo>" + mark + "</mo></munder>", name == "underbrace"
+	}
+	if size, found := delimiterSizes[name]; found {
+		mark := p.delimiter()
+		return `<mo stretchy="true" minsize="` + size + `" maxsize="` + size + `">` + mark + "</mo>", false
+	}
+	return p.structured(name)
 }
+
+// styled reads an argument whose letters are of an alphabet.
+func (p *texParser) styled(alphabet string) string {
+	before := p.style
+	p.style = alphabet
+	content := p.argument()
+	p.style = before
+	return content
+}
+
+// structured reads a command that composes elements.
+func (p *texParser) structured(name string) (content string, above bool) {
+	switch name {
+	case "frac", "dfrac", "tfrac", "cfrac", "binom", "dbinom", "tbinom":
+		over := p.argument()
+		content = fraction(strings.HasSuffix(name, "binom"), over, p.argument())
+		if name == "dfrac" || name == "cfrac" || name == "dbinom" {
+			content = `<mstyle displaystyle="true">` + content + "</mstyle>"
+		}
+	case "sqrt":
+		if root := p.option(); root != "" {
+			content = "<mroot>" + p.argument() + mrow(root) + "</mroot>"
+		} else {
+			content = "<msqrt>" + p.argument() + "</msqrt>"
+		}
+	case "left":
+		content = p.fenced()
+	case "begin":
+		content = p.environment(p.verbatim())
+	case "text", "textrm", "textnormal", "mbox", "textsf", "hbox":
+		content = "<mtext>" + template.HTMLEscapeString(plainTeX(p.verbatim())) + "</mtext>"
+	case "textbf", "textit", "texttt":
+		content = "<mtext>" + template.HTMLEscapeString(stylize(plainTeX(p.verbatim()), alphabets[strings.Replace(name, "text", "math", 1)])) + "</mtext>"
+	case "operatorname":
+		rest, limits := strings.CutPrefix(p.rest, "*")
+		p.rest = rest
+		content, above = function(plainTeX(p.verbatim())), limits && p.display
+	case "overset", "stackrel", "underset":
+		mark := p.argument()
+		if name == "underset" {
+			return "<munder>" + p.argument() + mark + "</munder>", false
+		}
+		content = "<mover>" + p.argument() + mark + "</mover>"
+	case "xrightarrow", "xleftarrow":
+		under := p.option()
+		arrow := map[string]string{"xrightarrow": "<mo>→</mo>", "xleftarrow": "<mo>←</mo>"}[name]
+		content = withScripts(arrow, under, p.argument(), true)
+	case "substack":
+		p.skipSpace()
+		content = p.close("{", "") + p.table(endOfGroup, "")
+		content = p.close("}", content)
+	case "boxed":
+		content = `<menclose notation="box">` + p.argument() + "</menclose>"
+	case "phantom", "hphantom", "vphantom":
+		content = "<mphantom>" + p.argument() + "</mphantom>"
+	case "bmod":
+		content = `<mspace width="0.22em"></mspace><mi mathvariant="normal">mod</mi><mspace width="0.22em"></mspace>`
+	case "pmod":
+		content = `<mspace width="0.44em"></mspace><mo>(</mo><mi mathvariant="normal">mod</mi><mspace width="0.33em"></mspace>` + p.argument() + "<mo>)</mo>"
+	case "not":
+		content = p.negated()
+	case "tag":
+		content = `<mspace width="2em"></mspace><mtext>(` + template.HTMLEscapeString(plainTeX(strings.TrimPrefix(p.verbatim(), "*"))) + ")</mtext>"
+	case "label":
+		p.verbatim()
+	case "color", "textcolor":
+		p.verbatim()
+		if name == "textcolor" {
+			content = p.argument()
+		}
+	case "displaystyle", "textstyle", "scriptstyle", "nonumber", "notag", "hline", "middle":
+		if name == "middle" {
+			content = `<mo stretchy="true" fence="true">` + p.delimiter() + "</mo>"
+		}
+	default:
+		content = p.fail()
+	}
+	return content, above
+}
+
+func (p *texParser) negated() string {
+	content, _ := p.atomAfterSpace()
+	if before, found := strings.CutSuffix(content, "</mo>"); found {
+		return before + "\u0338</mo>"
+	}
+	return p.fail()
+}
+
+func (p *texParser) atomAfterSpace() (content string, above bool) {
+	if p.skipSpace(); p.rest == "" {
+		return p.fail(), false
+	}
+	return p.atom()
+}
+
+// fenced reads what is between \left and \right.
+func (p *texParser) fenced() string {
+	var out strings.Builder
+	out.WriteString("<mrow>" + fence(p.delimiter(), "prefix"))
+	for {
+		out.WriteString(p.row(endOfFence))
+		if p.rest == "" {
+			return p.fail()
+		}
+		if p.command() == "right" {
+			out.WriteString(fence(p.delimiter(), "postfix") + "</mrow>")
+			return out.String()
+		}
+		out.WriteString(fence(p.delimiter(), "infix"))
+	}
+}
+
+// environment reads what is between \begin and \end.
+func (p *texParser) environment(name string) string {
+	plain := strings.TrimSuffix(name, "*")
+	layout, found := environments[plain]
+	if !found {
+		return p.fail()
+	}
+	if plain == "array" || plain == "alignedat" || plain == "alignat" {
+		columns := p.verbatim()
+		if plain == "array" && strings.HasPrefix(strings.Trim(columns, "|"), "l") {
+			layout.align = "left"
+		}
+	}
+	content := p.table(endOfCell, layout.align)
+	if p.rest == "" || !p.sees(`\end`) {
+		return p.fail()
+	}
+	p.command()
+	if p.verbatim() != name {
+		return p.fail()
+	}
+	if layout.open == "" && layout.closing == "" {
+		return content
+	}
+	return "<mrow>" + fence(layout.open, "prefix") + content + fence(layout.closing, "postfix") + "</mrow>"
+}
+
+// table reads rows of cells. The style of a page aligns the cells by the class of the table.
+func (p *texParser) table(until ending, align string) string {
+	var out strings.Builder
+	out.WriteString("<mtable")
+	if align != "" {
+		out.WriteString(` class="` + align + `"`)
+	}
+	if align == "aligned" {
+		out.WriteString(` displaystyle="true"`)
+	}
+	out.WriteString("><mtr><mtd>")
+	for {
+		out.WriteString(p.cell(until))
+		switch {
+		case strings.HasPrefix(p.rest, "&"):
+			p.rest = p.rest[1:]
+			out.WriteString("</mtd><mtd>")
+		case strings.HasPrefix(p.rest, `\\`) || p.sees(`\cr`):
+			p.command()
+			if strings.HasPrefix(p.rest, "[") {
+				_, p.rest, _ = strings.Cut(p.rest, "]")
+			}
+			if p.skipSpace(); p.sees(`\hline`) {
+				p.command()
+				p.skipSpace()
+			}
+			if !p.sees(`\end`) {
+				out.WriteString("</mtd></mtr><mtr><mtd>")
+			}
+		default:
+			out.WriteString("</mtd></mtr></mtable>")
+			return out.String()
+		}
+	}
+}
+
+// cell reads a cell. In a group, cells end with the group too.
+func (p *texParser) cell(until ending) string {
+	if until != endOfGroup {
+		return p.row(endOfCell)
+	}
+	var out strings.Builder
+	for p.skipSpace(); p.rest != "" && !p.ends(endOfGroup) && !p.ends(endOfCell); p.skipSpace() {
+		out.WriteString(p.scripted())
+	}
+	return out.String()
+}
+
+// letters returns letters and digits in the current style.
+func (p *texParser) letters(text string) string { return stylize(text, p.style) }

@@ -109,12 +109,3 @@ func (s *Store) AccountsWithEmail(ctx context.Context, emailKey string) ([]proto
 func (s *Store) CredentialsOf(ctx context.Context, account protocol.AccountID) (*Credentials, error) {
 	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[Credentials], selectCredentialsSQL)
 }
-
-// collectOne returns a batch callback that reads exactly one row into *to. It fails with pgx.ErrNoRows or
-// pgx.ErrTooManyRows if there is not exactly one row.
-func collectOne[T any](to **T) func(pgx.Rows) error {
-	return func(rows pgx.Rows) (err error) {
-		*to, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
-		return err
-	}
-}

@@ -32,20 +32,6 @@ func queuePassword(batch *pgx.Batch, account protocol.AccountID, hash string) {
 	mails.QueueWithdraw(batch, account, protocol.MailPasswordReset, protocol.MailEmailConfirmation)
 }
 
-// lockAll runs statements that lock a row. The error is pgx.ErrNoRows if one of them finds none.
-func lockAll(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, statements ...string) error {
-	for _, sql := range statements {
-		tag, err := tx.Exec(ctx, sql, args)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return pgx.ErrNoRows
-		}
-	}
-	return nil
-}
-
 // ChangePassword stores a new password, ends every session of the account and a change of its address that waits, and informs
 // its owner by mail. The session that changed the password continues: session is its next token, under the same session
 // identifier, and its Checked is the password that was checked before. The error is protocol.CodeNotFound if the account has

@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 )
 
@@ -288,4 +289,23 @@ func ScanRowsOfConversation[T any](ctx context.Context, db *pg.DB, account proto
 		return err
 	})
 	return found, db.Send(ctx, account, batch)
+}
+
+// enterProject locks the active project of a new conversation and records the conversation in its work history; nil is
+// no project.
+func enterProject(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project *protocol.ProjectID,
+	conversation protocol.ConversationID, session *protocol.SessionID,
+) error {
+	if project == nil {
+		return nil
+	}
+	if _, err := projects.LockActive(ctx, tx, account, *project); err != nil {
+		return err
+	}
+	batch := &pgx.Batch{}
+	projects.Work{Kind: protocol.WorkConversationCreated, SessionID: session, ConversationID: &conversation}.Queue(batch, account, *project)
+	if err := tx.Run(ctx, batch); err != nil {
+		return fmt.Errorf("recording a conversation: %w", err)
+	}
+	return nil
 }

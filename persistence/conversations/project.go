@@ -11,25 +11,6 @@ import (
 	"turnstone/protocol"
 )
 
-// enterProject locks the active project of a new conversation and records the conversation in its work history; nil is
-// no project.
-func enterProject(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project *protocol.ProjectID,
-	conversation protocol.ConversationID, session *protocol.SessionID,
-) error {
-	if project == nil {
-		return nil
-	}
-	if _, err := projects.LockActive(ctx, tx, account, *project); err != nil {
-		return err
-	}
-	batch := &pgx.Batch{}
-	projects.Work{Kind: protocol.WorkConversationCreated, SessionID: session, ConversationID: &conversation}.Queue(batch, account, *project)
-	if err := tx.Run(ctx, batch); err != nil {
-		return fmt.Errorf("recording a conversation: %w", err)
-	}
-	return nil
-}
-
 // Move is a request to move a conversation into a project or, with nil, out of its project.
 type Move struct {
 	ConversationID protocol.ConversationID

@@ -2,7 +2,6 @@ package imports
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"time"
@@ -17,17 +16,6 @@ import (
 
 // maxGrown limits the messages of a conversation that gets the new messages of an export.
 const maxGrown = 40_000
-
-// messageIn returns an identifier for a message of another service in an imported conversation. Its second half is derived, so that a
-// later import finds the message.
-func messageIn(conversation []byte, inExport string) protocol.MessageID {
-	sum := sha256.Sum256(append(conversation[:len(conversation):len(conversation)], inExport...))
-	id := protocol.NewMessageID()
-	const half = 8
-	copy(id[half:], sum[:half])
-	id[half] = id[half]&0x3f | 0x80 // as a UUID
-	return id
-}
 
 const (
 	messagesOfSQL = `

@@ -3,7 +3,6 @@ package imports
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -218,12 +217,4 @@ func (w *writing) findProject(ctx context.Context) error {
 	}
 	w.project = &known[0].Here
 	return nil
-}
-
-// nullTime returns nil for the zero time.
-func nullTime(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	return &at
 }

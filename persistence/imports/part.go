@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"mime"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -459,4 +460,12 @@ func (s *Store) hideDeleted(ctx context.Context, job RunArgs) error {
 			s.db.Log.Debug("an imported file was deleted from the library, as in the export", zap.Stringer("file", id))
 		}
 	}
+}
+
+// nullTime returns nil for the zero time.
+func nullTime(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
 }

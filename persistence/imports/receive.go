@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/persistence/idempotency"
-	"turnstone/persistence/objects"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -189,17 +188,4 @@ func (r *transfer) discard(ctx context.Context, failure string) {
 	if err != nil {
 		r.store.db.Log.Warn("an upload was not deleted; the sweep of imports does it", zap.Error(err))
 	}
-}
-
-const uploadDeletedSQL = `
-	update imports set stored = false
-	where account_id = @account and import_id = @import and ` + open.EndedImports
-
-// deleteUpload deletes the objects of an import that has ended.
-func (s *Store) deleteUpload(ctx context.Context, account protocol.AccountID, id protocol.ImportID) error {
-	if _, err := objects.DeleteAll(ctx, s.objects, Prefix(account)+id.String()+"/"); err != nil {
-		return fmt.Errorf("deleting an upload: %w", err)
-	}
-	_, err := s.db.Exec(ctx, account, uploadDeletedSQL, pgx.NamedArgs{"account": account, "import": id})
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports/source"
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/objects"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -239,37 +240,6 @@ func (r *run) showActivity(ctx context.Context, cancel context.CancelCauseFunc) 
 	}
 }
 
-// note adds an entry to the report.
-func (r *run) note(entry protocol.ImportEntry) {
-	r.noted = true
-	if r.report.Reasons == nil {
-		r.report.Reasons = map[protocol.ImportReason]int64{}
-	}
-	r.report.Reasons[entry.Reason] += int64(entry.Count)
-	if len(r.report.Entries) >= protocol.MaxImportEntries {
-		r.report.MoreEntries++
-		return
-	}
-	const most = 300
-	if runes := []rune(entry.Title); len(runes) > most {
-		entry.Title = string(runes[:most])
-	}
-	r.report.Entries = append(r.report.Entries, entry)
-}
-
-// noteOnce adds to the only entry of a reason.
-func (r *run) noteOnce(reason protocol.ImportReason, n int) {
-	for i := range r.report.Entries {
-		if entry := &r.report.Entries[i]; entry.Reason == reason {
-			entry.Count += n
-			r.report.Reasons[reason] += int64(n)
-			r.noted = true
-			return
-		}
-	}
-	r.note(protocol.ImportEntry{Reason: reason, Count: n})
-}
-
 const endSQL = `
 	update imports
 	set state = @state, failure = @failure, report = @report, source = coalesce(source, @source), read_bytes = size, finished_at = now()
@@ -312,4 +282,17 @@ func (r *run) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
 	defer cancel()
 	_, _ = r.db.Exec(ctx, r.account, releaseSQL, r.args) // otherwise it starts when abandonedAfter is over
+}
+
+const uploadDeletedSQL = `
+	update imports set stored = false
+	where account_id = @account and import_id = @import and ` + open.EndedImports
+
+// deleteUpload deletes the objects of an import that has ended.
+func (s *Store) deleteUpload(ctx context.Context, account protocol.AccountID, id protocol.ImportID) error {
+	if _, err := objects.DeleteAll(ctx, s.objects, Prefix(account)+id.String()+"/"); err != nil {
+		return fmt.Errorf("deleting an upload: %w", err)
+	}
+	_, err := s.db.Exec(ctx, account, uploadDeletedSQL, pgx.NamedArgs{"account": account, "import": id})
+	return err
 }

@@ -70,21 +70,6 @@ func Migrate(ctx context.Context, ownerURL string, options MigrateOptions) error
 	return nil
 }
 
-// ownerConfig omits the short timeouts of other sessions, because creating an index may take long. With row_security =
-// off, a statement whose rows the policies would silently filter fails instead.
-func ownerConfig(url string) (*pgxpool.Config, error) {
-	config, err := poolConfig(url, "")
-	if err != nil {
-		return nil, err
-	}
-	config.MaxConns = 2
-	config.ConnConfig.RuntimeParams = map[string]string{
-		"application_name": "turnstone migrate", "search_path": "public", "timezone": "UTC", "row_security": "off",
-		"client_min_messages": "warning",
-	}
-	return config, nil
-}
-
 func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var mine bool

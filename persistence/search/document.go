@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"encoding/binary"
 	"strconv"
 	"strings"
 	"time"
@@ -238,3 +239,6 @@ func newIndexing(ctx context.Context, d *document) *indexing {
 	}
 	return i
 }
+
+// section returns the number of the section of a file that an id names. See search_section in the migrations.
+func section(id [16]byte) int { return int(binary.BigEndian.Uint16(id[14:])) }

@@ -77,14 +77,3 @@ func (d *document) passage(first int) *protocol.SearchPassage {
 
 // passageBytes is the length of a passage of a text without pages.
 const passageBytes = 500
-
-// byteOf returns the byte at which a code point of a text starts.
-func byteOf(text string, n int) int {
-	for i := range text {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(text)
-}

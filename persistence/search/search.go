@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -43,26 +42,6 @@ type Query struct {
 	From, To       time.Time                // when what is found was created, without To; zero: no limit
 	After          *Position                // nil: the first page
 	Limit          int
-}
-
-// Position is a position in the results: with the words themselves or with other forms of them, of one kind, in one window, after one
-// result.
-type Position struct {
-	Kind   protocol.SearchKind `json:"k"`
-	Loose  bool                `json:"l,omitempty"` // all texts with the words themselves were returned: what follows has other forms of them
-	Before *Place              `json:"b,omitempty"` // the window starts before it; nil: at the newest object
-	Score  int                 `json:"s,omitempty"`
-	After  *Place              `json:"a,omitempty"` // the last result that was returned; nil: none of this window
-}
-
-// Place orders the objects of a kind by their age.
-type Place struct {
-	At time.Time `json:"t"`
-	ID [16]byte  `json:"i"`
-}
-
-func (p Place) compare(other Place) int {
-	return cmp.Or(p.At.Compare(other.At), bytes.Compare(p.ID[:], other.ID[:]))
 }
 
 // match is an object that matches.
@@ -233,26 +212,6 @@ func (f *finder) scoreLong(ctx context.Context) error {
 	}
 	f.slices = 0
 	return nil
-}
-
-// readText passes a text to a flow.
-func (f *finder) readText(d *document, to *flow) error {
-	if !d.Long {
-		return readWhole(to, d.texts())
-	}
-	select {
-	case f.longTexts <- struct{}{}:
-		defer func() { <-f.longTexts }()
-	case <-to.ctx.Done():
-		return pg.Classify(to.ctx.Err())
-	}
-	size, err := readSlices(d, to, func(sql string, args pgx.NamedArgs, read func(pgx.Rows) error) error {
-		batch := &pgx.Batch{}
-		batch.Queue(sql, args).Query(read)
-		return f.db.Send(to.ctx, f.account, batch)
-	})
-	f.slices += size
-	return err
 }
 
 // page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more. What has

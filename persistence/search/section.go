@@ -1,8 +1,6 @@
 package search
 
 import (
-	"encoding/binary"
-
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/protocol"
@@ -33,6 +31,3 @@ func IndexSection(batch *pgx.Batch, account protocol.AccountID, file protocol.Fi
 	}
 	batch.Queue(sectionSQL, pgx.NamedArgs{"account": account, "file": file, "start": start, "tokens": tokens})
 }
-
-// section returns the number of the section of a file that an id names. See search_section in the migrations.
-func section(id [16]byte) int { return int(binary.BigEndian.Uint16(id[14:])) }

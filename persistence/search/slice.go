@@ -103,3 +103,23 @@ func ignoreEnough(err error) error {
 	}
 	return err
 }
+
+// readText passes a text to a flow.
+func (f *finder) readText(d *document, to *flow) error {
+	if !d.Long {
+		return readWhole(to, d.texts())
+	}
+	select {
+	case f.longTexts <- struct{}{}:
+		defer func() { <-f.longTexts }()
+	case <-to.ctx.Done():
+		return pg.Classify(to.ctx.Err())
+	}
+	size, err := readSlices(d, to, func(sql string, args pgx.NamedArgs, read func(pgx.Rows) error) error {
+		batch := &pgx.Batch{}
+		batch.Queue(sql, args).Query(read)
+		return f.db.Send(to.ctx, f.account, batch)
+	})
+	f.slices += size
+	return err
+}

@@ -209,3 +209,14 @@ func best(found []occurrence) occurrence {
 	}
 	return first
 }
+
+// byteOf returns the byte at which a code point of a text starts.
+func byteOf(text string, n int) int {
+	for i := range text {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(text)
+}

@@ -106,18 +106,6 @@ func (c *Client) SignOut(ctx context.Context) error {
 	return c.Do(ctx, Request{Method: http.MethodPost, Path: "/auth/logout"}, nil)
 }
 
-func (c *Client) token() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.csrf
-}
-
-func (c *Client) report(a Attempt) {
-	if c.observe != nil {
-		c.observe(a)
-	}
-}
-
 // NewKey returns a new value for an Idempotency-Key.
 func NewKey() string { return rand.Text() }
 

@@ -230,3 +230,15 @@ func encodeBody(body any) (io.Reader, int64, error) {
 	}
 	return bytes.NewReader(text), int64(len(text)), nil
 }
+
+func (c *Client) token() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.csrf
+}
+
+func (c *Client) report(a Attempt) {
+	if c.observe != nil {
+		c.observe(a)
+	}
+}

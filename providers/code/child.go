@@ -82,7 +82,3 @@ func overCPU(limit time.Duration) *failure {
 func overMemory(limit int64) *failure {
 	return &failure{"memory_limit", fmt.Sprintf("The code used more than %d MiB of memory, and was ended.", limit>>20)}
 }
-
-func tooDeep() *failure {
-	return &failure{"too_deep", "The code calls itself, or nests values or expressions, too deeply, and was ended."}
-}

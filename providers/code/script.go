@@ -1,7 +1,7 @@
 package code
 
 import (
-	_ "embed" // the prelude
+	_ "embed"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -279,4 +279,8 @@ func readCSV(text, separator string) []string {
 		return []string{"", "csv(text, separator): " + err.Error() + "."}
 	}
 	return []string{string(encoded), ""}
+}
+
+func tooDeep() *failure {
+	return &failure{"too_deep", "The code calls itself, or nests values or expressions, too deeply, and was ended."}
 }

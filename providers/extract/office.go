@@ -97,3 +97,8 @@ func convertArguments(source string) []string {
 	}
 	return []string{"--headless", "--norestore", "--nolockcheck", "--nodefault", "-env:UserInstallation=file://" + folder + "/settings", "--convert-to", to, "--outdir", folder, source}
 }
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,9 +1,6 @@
 package extract
 
-import (
-	"os"
-	"os/exec"
-)
+import "os/exec"
 
 // Helper is a program, or the data of one, that is used to read files.
 type Helper struct {
@@ -42,9 +39,4 @@ func onPath(names ...string) func() bool {
 		}
 		return true
 	}
-}
-
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -1,23 +1,13 @@
 package extract
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
-	"strings"
 
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
 )
-
-// content is a content that can be read at any position.
-type content struct {
-	io.ReaderAt
-	size int64
-}
-
-func (c content) reader() io.Reader { return io.NewSectionReader(c.ReaderAt, 0, c.size) }
 
 // documents maps the media types with a structure to the functions that read them. A PDF is read by pdftotext.
 var documents = map[string]func(*text, content) error{
@@ -74,33 +64,6 @@ func readInto(read func(*text, content) error, c content) *protocol.Extraction {
 		return t.extraction()
 	}
 	return failed(err)
-}
-
-// failed returns the result for a content that cannot be read. An error of a library means that the content is damaged.
-func failed(err error) *protocol.Extraction {
-	reason := protocol.TextDamaged
-	if typed := (*Error)(nil); errors.As(err, &typed) {
-		reason = typed.Reason
-	}
-	return &protocol.Extraction{State: protocol.TextFailed, Reason: reason}
-}
-
-var oleHead = []byte{0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1}
-
-// isOLE reports whether a content is the container of encrypted Office documents.
-func (c content) isOLE() bool {
-	head := make([]byte, len(oleHead))
-	_, err := c.ReadAt(head, 0)
-	return err == nil && bytes.Equal(head, oleHead)
-}
-
-// joined writes lines, each followed by \n, without the empty ones at the end.
-func (t *text) joined(lines string) error {
-	lines = strings.TrimRight(lines, " \n\t")
-	if lines == "" {
-		return nil
-	}
-	return t.write(lines + "\n")
 }
 
 // valid reports whether a result can be stored: what a child prints is checked like any other input.

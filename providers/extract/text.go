@@ -135,3 +135,12 @@ func (t *text) extraction() *protocol.Extraction {
 	t.end()
 	return &protocol.Extraction{State: protocol.TextDone, Pages: t.pages, Truncated: t.truncated, Notes: t.notes, Text: t.b.String(), Blocks: t.blocks}
 }
+
+// joined writes lines, each followed by \n, without the empty ones at the end.
+func (t *text) joined(lines string) error {
+	lines = strings.TrimRight(lines, " \n\t")
+	if lines == "" {
+		return nil
+	}
+	return t.write(lines + "\n")
+}

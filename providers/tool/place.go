@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
@@ -234,11 +233,4 @@ func refusal(err error) error {
 		return &work.Problem{Detail: refused.Detail}
 	}
 	return fmt.Errorf("reading other conversations: %w", err)
-}
-
-// withoutShortest returns words without the shortest of them.
-func withoutShortest(words []string) []string {
-	shortest := slices.MinFunc(words, func(a, b string) int { return cmp.Compare(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) })
-	at := slices.Index(words, shortest)
-	return slices.Delete(words, at, at+1)
 }

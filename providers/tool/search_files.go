@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"cmp"
 	"context"
-	_ "embed" // the description
+	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -117,4 +119,11 @@ func boundary(text string, at int) int {
 		at--
 	}
 	return min(at, len(text))
+}
+
+// withoutShortest returns words without the shortest of them.
+func withoutShortest(words []string) []string {
+	shortest := slices.MinFunc(words, func(a, b string) int { return cmp.Compare(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) })
+	at := slices.Index(words, shortest)
+	return slices.Delete(words, at, at+1)
 }

@@ -8,7 +8,6 @@ package anthropic
 
 import (
 	"context"
-	"net/http"
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model"
@@ -77,13 +76,4 @@ func (m *Model) Family() string { return Family }
 // Ready implements llm.Model.
 func (m *Model) Ready(ctx context.Context) error {
 	return m.client.Ready(ctx, "v1/models", m.header())
-}
-
-// header returns the headers with the version and the credentials.
-func (m *Model) header() http.Header {
-	header := http.Header{"Anthropic-Version": {apiVersion}}
-	if m.key != "" {
-		header.Set("X-Api-Key", m.key)
-	}
-	return header
 }

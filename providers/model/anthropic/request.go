@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -214,4 +215,13 @@ func blocksOf(message llm.Message) (role string, blocks []contentBlock) {
 		}
 	}
 	return "user", blocks
+}
+
+// header returns the headers with the version and the credentials.
+func (m *Model) header() http.Header {
+	header := http.Header{"Anthropic-Version": {apiVersion}}
+	if m.key != "" {
+		header.Set("X-Api-Key", m.key)
+	}
+	return header
 }

@@ -155,8 +155,6 @@ func longest(words []string) string {
 	return clip(best, 40)
 }
 
-func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-
 // toolFor chooses a tool call for the question, once per question.
 func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) {
 	if runAsked.MatchString(about) && offered(request, toolCode) && !turn.calledTools {
@@ -228,29 +226,6 @@ func zoneIn(about string) string {
 		}
 	}
 	return "UTC"
-}
-
-func offered(request llm.Request, name string) bool {
-	return !request.WithoutCalls && slices.ContainsFunc(request.Tools, func(tool llm.Tool) bool { return tool.Name == name })
-}
-
-// inputName returns the name of an input of the offered tool: usual if the schema has that name, otherwise the schema's
-// only property.
-func inputName(request llm.Request, name, usual string) string {
-	for _, tool := range request.Tools {
-		var schema struct {
-			Properties map[string]json.RawMessage `json:"properties"`
-		}
-		if tool.Name != name || json.Unmarshal(tool.Schema, &schema) != nil {
-			continue
-		}
-		if _, found := schema.Properties[usual]; !found && len(schema.Properties) == 1 {
-			for only := range schema.Properties {
-				return only
-			}
-		}
-	}
-	return usual
 }
 
 // fromResults describes the results of the last step's tools.
@@ -363,4 +338,11 @@ func title(messages []llm.Message) string {
 	line := []rune(strings.Join(words, " "))
 	line[0] = unicode.ToUpper(line[0])
 	return string(line)
+}
+
+func acknowledge(steering []string) string {
+	if len(steering) == 0 {
+		return ""
+	}
+	return "Taking into account: " + clip(strings.Join(steering, "; "), 300) + "\n\n"
 }

@@ -9,8 +9,6 @@ package scripted
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -334,21 +332,4 @@ func answerTo(request llm.Request, turn turn) answer {
 		}
 	}
 	return built
-}
-
-// newCall derives the identifier of a call from its position in the conversation, so that a repeated step has the
-// same calls.
-func newCall(request llm.Request, index int, name string, input map[string]any) llm.ToolCall {
-	raw, err := json.Marshal(input)
-	if err != nil {
-		panic(errors.Join(errors.New("scripted: encoding an input of plain values"), err))
-	}
-	return llm.ToolCall{ID: fmt.Sprintf("call_%d_%d", len(request.Messages), index), Name: name, Input: raw}
-}
-
-func acknowledge(steering []string) string {
-	if len(steering) == 0 {
-		return ""
-	}
-	return "Taking into account: " + clip(strings.Join(steering, "; "), 300) + "\n\n"
 }

@@ -1,6 +1,9 @@
 package scripted
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // text is a list of tokens that is not stored as a whole: a head, and then tokens of a passage that repeats, with an
 // inset after the first insetAt tokens of the passage.
@@ -112,3 +115,5 @@ var passage = split(`The ruddy turnstone is a small wader that walks the tide li
 var reasoningText = split(`Reading the question once more, and looking for what is asked and what is not. Weighing two ways to ` +
 	`answer: a short one that leaves the reader to fill in the steps, and a longer one that walks through them. ` +
 	`Checking the order of the parts, then choosing the plainest words that still say all of it. `)
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
