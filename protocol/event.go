@@ -271,6 +271,10 @@ type ToolCompleted struct {
 // MaxToolSources limits the sources of one tool call.
 const MaxToolSources = 20
 
+// FirstToolSource is the number of the first source that a tool finds in a turn. The files in the requests of the turn have smaller
+// numbers.
+const FirstToolSource = 200
+
 // Source is a file or a web page that a model has read. It cites it by its number, a file with or without a page.
 type Source struct {
 	Number int         `json:"number" minimum:"1"`

@@ -22,6 +22,10 @@ const (
 	maxProjectText  = 8 << 20
 )
 
+// The files in a request, of messages and of the project, have numbers from 1 below those of the sources that tools find: otherwise
+// this constant does not compile.
+const _ = uint(protocol.FirstToolSource - 1 - maxFiles - maxProjectFiles)
+
 // projectText is the text of a file of the project, within the joined texts of all.
 type projectText struct {
 	head        turnlog.FileHead

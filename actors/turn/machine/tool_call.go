@@ -7,13 +7,9 @@ import (
 	"turnstone/protocol"
 )
 
-// firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: at most
-// maxFiles in actors/modelinput/show.go of messages, and then those of the project.
-const firstSource = 200
-
 // run returns the effect that starts the call.
 func (c *toolCall) run() RunTool {
-	return RunTool{ID: c.id, Name: c.name, Input: c.input, FirstSource: firstSource + (c.number-1)*protocol.MaxToolSources}
+	return RunTool{ID: c.id, Name: c.name, Input: c.input, FirstSource: protocol.FirstToolSource + (c.number-1)*protocol.MaxToolSources}
 }
 
 // next returns the state that a trigger leads to. An illegal transition is a defect: next panics, so the actor stops
