@@ -49,7 +49,7 @@ async function expectRefusedAddresses(page: Page, account: Account): Promise<voi
   const dialog = dialogOf(page, "email");
   const field = dialog.getByLabel("Email");
   for (const [address, problem] of [
-    [taken.email, "That email already has an account."],
+    [taken.email, "An account with that email already exists."],
     ["two..dots@turnstone.localhost", "Enter a full email address, like name@example.com."],
   ] as const) {
     await field.fill(address);

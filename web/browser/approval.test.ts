@@ -263,7 +263,7 @@ describe("a request for approval", () => {
     const { page } = visit;
     const notifications = await recordNotifications(page);
     await page.goto(new URL("/settings", page.url()).href);
-    const choice = page.getByRole("checkbox", { name: "Notify me when an answer is ready, a tool waits" });
+    const choice = page.getByRole("checkbox", { name: "Notify me when an answer is ready, a tool needs" });
     await choice.waitFor();
     expect(await page.evaluate(() => Notification.permission)).toBe("default");
     await choice.press("Space");

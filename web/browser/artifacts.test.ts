@@ -46,7 +46,7 @@ test("21 a page runs, its error goes into the composer, and its versions are edi
   await expectFocus(field);
   await field.fill("<h1>Mine</h1>\n<script>missing()</script>\n");
   await put(account, artifact, 1, "<h1>Theirs</h1>\n");
-  await panel(page).getByRole("status").getByText("Version 2 was written meanwhile. Your text is kept.").waitFor();
+  await panel(page).getByRole("status").getByText("Version 2 was saved in the meantime. Your text is kept.").waitFor();
   await panel(page).getByText("<h1>Theirs</h1>").waitFor();
   await page.reload();
   expect(await field.inputValue()).toBe("<h1>Mine</h1>\n<script>missing()</script>\n");
@@ -59,7 +59,7 @@ test("21 a page runs, its error goes into the composer, and its versions are edi
   await put(account, artifact, 2, "<h1>Again</h1>\n");
   await requests[0]!.continue();
   await panel(page).getByRole("alert").getByText("Not saved: there is a newer version.").waitFor();
-  await panel(page).getByText("Version 3 was written meanwhile. Your text is kept.").waitFor();
+  await panel(page).getByText("Version 3 was saved in the meantime. Your text is kept.").waitFor();
   await page.unrouteAll();
   await save.press("Enter");
   await frame(page).getByRole("heading", { name: "Mine" }).waitFor();
@@ -70,7 +70,7 @@ test("21 a page runs, its error goes into the composer, and its versions are edi
   await button(page, "Fix this").press("Enter");
   await expectFocus(composer(page));
   expect(await composer(page).inputValue()).toMatch(
-    /^“Tides” \(version 4\) reports an error\..*missing is not defined/s,
+    /^“Tides” \(version 4\) reported an error\..*missing is not defined/s,
   );
 
   // The differences, and an older version that is restored.
@@ -108,7 +108,7 @@ test("21 the panel lists the artifacts of a conversation and shows every kind, o
   for (const [kind, expectShown] of Object.entries({
     Document: () => panel(page).getByRole("heading", { name: "Tides" }).nth(1).waitFor(),
     Code: () => panel(page).locator("[data-ink]").first().waitFor(),
-    Picture: () => frame(page).locator("svg path").waitFor({ state: "attached" }),
+    Image: () => frame(page).locator("svg path").waitFor({ state: "attached" }),
     Table: () => panel(page).getByRole("cell", { name: "06:40" }).waitFor(),
     Diagram: () => frame(page).getByText("High tide").waitFor(),
   })) {

@@ -21,7 +21,7 @@ import { openInApp } from "./in-app";
 
 withBrowser();
 
-const attached = (page: Page) => page.getByRole("list", { name: "Files of the message" }).getByRole("listitem");
+const attached = (page: Page) => page.getByRole("list", { name: "Files in the message" }).getByRole("listitem");
 const uploads = (page: Page) => page.getByRole("list", { name: "Uploads" }).getByRole("listitem");
 const sendButton = (page: Page) => page.getByRole("button", { name: "Send", exact: true });
 const filesOf = (page: Page, at: number) => messages(page).nth(at).getByRole("list", { name: "Files" });
@@ -235,7 +235,7 @@ async function takeTwentyFiles(page: Page, account: Account): Promise<void> {
   const chosen = Array.from({ length: 23 }, (_, at) => `file-${at + 1}.txt`);
   const files = chosen.map((name) => textFile(name));
   await page.getByRole("form").locator('input[type="file"]').setInputFiles(files);
-  await page.getByText("A message can have 20 files: 3 left out.").waitFor();
+  await page.getByText("A message can have at most 20 files. 3 files were left out.").waitFor();
   await expect.poll(() => attached(page).locator("bdi").allInnerTexts()).toEqual(chosen.slice(0, 20));
   await page.getByText("20 files uploaded.", { exact: true }).waitFor({ state: "attached" });
   const long = "The tide falls. ".repeat(300).trim();
@@ -470,7 +470,7 @@ async function continueAfterReload(page: Page, account: Account): Promise<void> 
   await page.reload();
   await attached(page).filter({ hasText: "tides.txt" }).waitFor();
   const interrupted = uploads(page).filter({ hasText: "moon.txt" });
-  await interrupted.getByText("The page was closed before the whole file was sent.").waitFor();
+  await interrupted.getByText("The page was closed before the whole file was uploaded.").waitFor();
   await expect.poll(() => uploads(page).count()).toBe(1);
   await expectAccessibleInBothColorSchemes(page, "a message with an interrupted upload");
   await page.reload();

@@ -187,7 +187,7 @@ async function followOtherDevices(page: Page, account: Account, conversation: st
 
   const paused = await pausedAnswer();
   await account.startTurn(paused.text, { conversation_id: conversation });
-  const wait = dialogOf(page).getByText("Wait for the answer to finish to switch branches.");
+  const wait = dialogOf(page).getByText("To switch branches, wait for the answer to finish.");
   await wait.waitFor();
   const active = await activeBranch(account, conversation);
   await row(page, "Feet").press("Enter");

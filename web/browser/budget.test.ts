@@ -39,7 +39,7 @@ async function expectRefusedMessage(page: Page): Promise<void> {
   const notice = page.getByRole("alert").filter({ hasText: "Not sent" });
   await expect
     .poll(() => notice.innerText())
-    .toBe(`Not sent: you've used today's tokens. They reset on ${resetTime()}.`);
+    .toBe(`Not sent: you've used up today's tokens. They reset on ${resetTime()}.`);
   expect(await page.getByText(/again in/i).count(), "no countdown of hours").toBe(0);
   expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   await expectAccessibleOnDesktopAndPhone(page, "a message that the budget refused");
@@ -65,7 +65,7 @@ async function endSecondMessageByBudget(page: Page): Promise<void> {
 
 async function expectEndedAnswer(page: Page): Promise<void> {
   const answer = messages(page).nth(1);
-  const text = `You've used today's tokens, so the answer stops here. They reset on ${resetTime()}.`;
+  const text = `You've used up today's tokens, so the answer stops here. They reset on ${resetTime()}.`;
   await page.getByText(text, { exact: true }).waitFor();
   expect((await answer.innerText()).length).toBeGreaterThan(text.length + 40);
   expect(await page.getByRole("button", { name: "Continue" }).count(), "nothing can be sent yet").toBe(0);
@@ -73,6 +73,6 @@ async function expectEndedAnswer(page: Page): Promise<void> {
   // On the next day the answer can be continued.
   await page.clock.install({ time: Date.now() + 86_400_000 });
   await page.reload();
-  await page.getByText("The day's tokens were used up, so the answer stops here.", { exact: true }).waitFor();
+  await page.getByText("Today's tokens were used up, so the answer stops here.", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Continue" }).waitFor();
 }

@@ -204,13 +204,13 @@ async function erase(visit: BrowserWindow, account: Account): Promise<void> {
   await requireReauthentication(page);
   await confirm.click();
   await reauthenticate(page, account);
-  await page.getByText("Your account is deleted. All devices are signed out").waitFor();
+  await page.getByText("Your account has been deleted. All devices are signed out").waitFor();
   await page.getByText(/^era_[a-z0-9]+$/).waitFor();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/");
   await expectAccessibleInBothColorSchemes(page, "the report of an erasure");
   await other.getByRole("heading", { name: "Sign in" }).waitFor();
-  expect(await other.getByText("Your account is deleted.").count()).toBe(0);
+  expect(await other.getByText("Your account has been deleted.").count()).toBe(0);
   await expect(account.read("/account/settings")).rejects.toThrow(": 401");
 
   await page.getByLabel("Email").fill(account.email);
@@ -224,12 +224,12 @@ async function expectRefusedFiles(page: Page): Promise<void> {
   await chooseFile(page).waitFor();
   const uploads = await intercept(page, "POST", /\/account\/imports$/);
   for (const [answer, text] of [
-    [refusal(409, "conflict"), "Another import of yours hasn't ended."],
+    [refusal(409, "conflict"), "Another import is still in progress."],
     [refusal(413, "too_large"), "This file is too large: at most 2 GB can be imported."],
     [refusal(429, "rate_limited", "No.", { "Retry-After": "3600" }), "You've uploaded too much for now."],
-    [refusal(400, "invalid_body"), "The file couldn't be uploaded to its end."],
-    [refusal(503, "unavailable"), "The connection broke before the server confirmed the upload."],
-    [null, "The connection broke before the server confirmed the upload."],
+    [refusal(400, "invalid_body"), "The file couldn't be read completely."],
+    [refusal(503, "unavailable"), "The connection was lost before the server confirmed the upload."],
+    [null, "The connection was lost before the server confirmed the upload."],
     [refusal(403, "origin"), "The server didn't accept the file."],
   ] as const) {
     await choose(page, "conversations.json", "[]");
@@ -315,11 +315,11 @@ async function cancelUpload({ page, context }: BrowserWindow, account: Account):
   await expect.poll(newest).toBe("receiving");
   await expectAccessibleInBothColorSchemes(page, "an upload");
   await page.getByRole("button", { name: "Cancel upload" }).press("Enter");
-  await page.getByText("Upload cancelled. Nothing was imported.").waitFor();
+  await page.getByText("Upload canceled. Nothing was imported.").waitFor();
   await progress.waitFor({ state: "hidden" });
   await expectFocus(chooseFile(page));
   await expect.poll(newest).toBe("cancelled");
-  await imports(page).getByText("Cancelled", { exact: true }).waitFor();
+  await imports(page).getByText("Canceled", { exact: true }).waitFor();
   await expect.poll(() => chooseFile(page).getAttribute("aria-disabled")).toBe("false");
   rmSync(folder, { recursive: true });
   await limitUploads(-1);
@@ -360,8 +360,8 @@ async function followRunningImport(page: Page): Promise<void> {
   current = { ...open, read_bytes: 500 };
   await expect.poll(() => progress.getAttribute("aria-valuenow")).toBe("50");
   await row.getByRole("button", { name: /^Cancel the import started/ }).press("Enter");
-  await row.getByText("Cancelled", { exact: true }).waitFor();
-  await page.getByText("Import cancelled. What was already imported stays.").waitFor();
+  await row.getByText("Canceled", { exact: true }).waitFor();
+  await page.getByText("Import canceled. What was already imported stays.").waitFor();
   await expectFocus(imports(page));
   expect(polls).toBeGreaterThan(1);
   const before = polls;

@@ -104,7 +104,7 @@ async function uploadSeveral(page: Page, account: Account): Promise<void> {
   await upload(page, "surf.mp4").getByText("Files of this type can't be uploaded.").waitFor();
   await upload(page, "nothing.txt").getByText("This file is empty.").waitFor();
   await expect.poll(() => uploads(page).getByRole("listitem").count()).toBe(3);
-  await page.getByText("This server has only a test scanner: files are not protected from malware.").waitFor();
+  await page.getByText("This server has only a test scanner: files aren't protected from malware.").waitFor();
   await expect
     .poll(async () => (await heard()).map((one) => one.text))
     .toContain("2 files uploaded. 3 files weren't uploaded.");
@@ -148,7 +148,7 @@ async function recoverFromRefusals(page: Page): Promise<void> {
   await (await create()).fulfill(refusal(413, "too_large", quota));
   await one.getByText("This file is too large.").waitFor();
   await one.getByText(quota).waitFor();
-  await again("Send again");
+  await again("Upload again");
   await (await create()).fulfill(refusal(503, "unavailable"));
   await one.getByText("Files can't be uploaded right now.").waitFor();
   await again("Try again");
@@ -167,7 +167,7 @@ async function recoverFromRefusals(page: Page): Promise<void> {
   const first = contents.pop()!;
   await first.fulfill(refusal(410, "upload_expired"));
   await one.getByText("The upload wasn't finished in time.").waitFor();
-  await again("Send again");
+  await again("Upload again");
   await (await create()).continue();
   await expect.poll(() => contents.length).toBe(1);
   const second = contents.pop()!;
@@ -346,7 +346,7 @@ describe("the files of a project", () => {
     const { page } = visit;
     await page.getByRole("button", { name: "Actions: tides.txt" }).press("Enter");
     await page.getByRole("menuitem", { name: "Projects…" }).press("Enter");
-    const dialog = page.getByRole("dialog", { name: "Projects of “tides.txt”" });
+    const dialog = page.getByRole("dialog", { name: "Projects with “tides.txt”" });
     await dialog.getByRole("checkbox", { name: "Coast" }).check();
     await expect.poll(async () => (await listed(account))[0]!.project_ids).toEqual([project]);
     await expectAccessibleInBothColorSchemes(page, "the projects of a file");

@@ -37,7 +37,7 @@ test("39 and 42 a forgotten password is reset by the link of a mail, with the ke
   await expectFocus(page.getByLabel("Email"));
   expect(await page.getByLabel("Email").inputValue()).toBe(account.email);
   await press(page, "Send the link");
-  await page.getByRole("status").getByText(`If ${account.email} signs in with a password here`).waitFor();
+  await page.getByRole("status").getByText(`If an account here uses ${account.email} and a password`).waitFor();
   await expectAccessibleOnDesktopAndPhone(page, "the request for a link");
   const link = linkIn(await mailTo(account.email, 1));
   expect(link).toMatch(/^\/reset-password#/);

@@ -421,7 +421,9 @@ test("29 the composer of a project has files, tools and profiles, and what it se
   await page.getByRole("menuitemradio", { name: /^Coding/ }).press("Enter");
   await main.getByRole("button", { name: "Model profile: Coding" }).waitFor();
   await main.getByRole("button", { name: "Tools" }).waitFor();
-  expect(await main.getByRole("button", { name: "Temporary chat" }).count(), "it would be in no project").toBe(0);
+  expect(await main.getByRole("button", { name: "Temporary conversation" }).count(), "it would be in no project").toBe(
+    0,
+  );
   const [chooser] = await Promise.all([
     page.waitForEvent("filechooser"),
     (async () => {
@@ -430,7 +432,7 @@ test("29 the composer of a project has files, tools and profiles, and what it se
     })(),
   ]);
   await chooser.setFiles({ name: "tides.txt", mimeType: "text/plain", buffer: Buffer.from("Two a day.") });
-  await main.getByRole("list", { name: "Files of the message" }).getByText("tides.txt").waitFor();
+  await main.getByRole("list", { name: "Files in the message" }).getByText("tides.txt").waitFor();
   await field.fill("Hello");
   await field.press("Enter");
   await page.waitForURL("**/c/*");

@@ -156,7 +156,7 @@ describe("concurrent changes", () => {
     await dialog.getByText("This device: Steer").waitFor();
     await dialog.getByText("Other device: Interrupt").waitFor();
     await expectAccessibleInBothColorSchemes(page, "two values of a setting");
-    await dialog.getByRole("button", { name: "Use the other one" }).press("Enter");
+    await dialog.getByRole("button", { name: "Use the other device's" }).press("Enter");
     await dialog.waitFor({ state: "hidden" });
     await expect.poll(() => choice(/^Interrupt/).isChecked()).toBe(true);
     expect(await busyAction()).toBe("interrupt");
@@ -172,7 +172,7 @@ describe("concurrent changes", () => {
 
     await changeElsewhere({ busy_action: "interrupt" });
     await choice(/^Steer/).press("Space");
-    await dialog.getByRole("button", { name: "Use this one" }).press("Enter");
+    await dialog.getByRole("button", { name: "Use this device's" }).press("Enter");
     await expect.poll(busyAction).toBe("steer");
     await expect.poll(() => choice(/^Steer/).isChecked()).toBe(true);
 

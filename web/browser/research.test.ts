@@ -38,7 +38,7 @@ test("31 a task is started with a budget, steered, left, reloaded and read with 
   await button(page, "Change").press("Enter");
   const pages = options(page).getByRole("textbox", { name: "Pages" });
   await pages.fill("501");
-  await options(page).getByText("1 to 500").waitFor();
+  await options(page).getByText("Enter a number from 1 to 500.").waitFor();
   await composer(page).fill("How do shorebirds find food on mudflats?");
   expect(await button(page, "Start research").getAttribute("aria-disabled")).toBe("true");
   await pages.fill("30");
@@ -163,7 +163,7 @@ test("31 refused starts use one conversation, which is removed with the options 
     await composer(page).press("Enter");
     await expect.poll(() => started.length).toBe(before + 1);
     await options(page)
-      .getByText(/^(Nothing was started|Not done)/)
+      .getByText(/^(The research didn't start|Not done)/)
       .waitFor();
   };
 

@@ -102,7 +102,7 @@ describe("several conversations", () => {
     await expect.poll(() => requests.length).toBe(1);
     await expect.poll(() => links(page).count()).toBe(0);
     await requests[0]!.fulfill(refusal(422, "invalid"));
-    await page.getByText("2 of 3 were archived; 1 could not be changed.").waitFor();
+    await page.getByText("2 of 3 were archived; 1 couldn't be changed.").waitFor();
     await expect.poll(() => selected(page)).toEqual(["Charts"]);
     expect(await boxes(page).count()).toBe(1);
     await toolbar(page).getByText("1 selected").waitFor();
@@ -208,7 +208,7 @@ describe("several conversations", () => {
     await page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
     await expect.poll(() => requests.length).toBe(1);
     await requests[0]!.fulfill(refusal(503, "unavailable"));
-    await page.getByText("1 of 2 were deleted; 1 could not be deleted.").waitFor();
+    await page.getByText("1 of 2 was deleted; 1 couldn't be deleted.").waitFor();
     await expect.poll(() => selected(page)).toEqual(["Charts"]);
     await expect.poll(() => boxes(page).allInnerTexts()).toEqual(["Charts"]);
     await paused.release();

@@ -90,7 +90,7 @@ describe("sharing", () => {
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(link);
     await expect
       .poll(async () => (await announcements()).filter(({ urgent }) => !urgent).map(({ text }) => text))
-      .toEqual(["Link created. It's shown only now, so copy it.", "Link copied."]);
+      .toEqual(["Link created. Copy it now: it won't be shown again.", "Link copied."]);
     expect((await shares(account)).map((share) => [share.title, share.message_count, days(share)])).toEqual([
       ["Tides", 2, 7],
     ]);

@@ -81,7 +81,7 @@ describe("sign-in with a password", () => {
     expect(await password.getAttribute("aria-invalid")).toBe("true");
     await expectFocus(password);
     await signIn(page, account);
-    await page.getByText("That email already has an account.").waitFor();
+    await page.getByText("An account with that email already exists.").waitFor();
     await expectFocus(page.getByLabel("Email"));
     await expectAccessibleInBothColorSchemes(page, "an address that is taken");
     await press(page, "Sign in");
@@ -391,11 +391,11 @@ describe("sign-in with a provider", () => {
     const { page } = visit;
     await providerLink(page).press("Enter");
     await submitProviderPage(page, "Ada", account.email, "Decline");
-    await page.getByRole("alert").getByText("The provider didn't sign you in.").waitFor();
+    await page.getByRole("alert").getByText("The other service didn't sign you in.").waitFor();
     expect(page.url()).toBe(`${url}/`);
     await page.reload();
     await providerLink(page).waitFor();
-    expect(await page.getByText("The provider didn't sign you in.").count()).toBe(0);
+    expect(await page.getByText("The other service didn't sign you in.").count()).toBe(0);
 
     await page.goto(`${url}/auth/oidc/harbour/callback?state=another&code=any`);
     await page.getByRole("alert").getByText("That sign-in expired or started in another browser. Try again.").waitFor();
@@ -412,7 +412,7 @@ describe("sign-in with a provider", () => {
     // A signed-in user stays signed in.
     await page.goto(`${url}/auth/oidc/harbour/start`);
     await submitProviderPage(page, "Eve", account.email, "Decline");
-    await page.getByRole("alert").getByText("The provider didn't sign you in.").waitFor();
+    await page.getByRole("alert").getByText("The other service didn't sign you in.").waitFor();
     await page.getByRole("button", { name: "Account: Robin" }).waitFor();
     await closeVisit(visit);
   });

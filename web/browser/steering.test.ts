@@ -228,7 +228,7 @@ describe("the queue", () => {
     const notice = waiting(page).getByRole("alert");
     await expect
       .poll(() => notice.innerText())
-      .toMatch(/On another device it now says “.?Mention the sun\..?”\. Save replaces that\./u);
+      .toMatch(/On another device it now says “.?Mention the sun\..?”\. Saving replaces that version\./u);
     expect(await page.getByText("You're seeing the latest").count()).toBe(0);
     expect(await editor.inputValue()).toBe("Mention the stars.");
     await expectAccessibleOnDesktopAndPhone(page, "a changed queued message");

@@ -15,7 +15,7 @@ interface Stored {
   draft: { content: string };
 }
 
-const toggle = (page: Page) => page.getByRole("button", { name: "Temporary chat" });
+const toggle = (page: Page) => page.getByRole("button", { name: "Temporary conversation" });
 const notice = (page: Page) => page.getByRole("status").getByText("Erased 24 hours after the last message.");
 const badge = (page: Page) => page.getByRole("main").getByText(/^Temporary, erased \w+/);
 const rows = (page: Page) => sidebar(page).locator("a[data-conversation]");
@@ -147,7 +147,7 @@ describe("temporary chats", () => {
     await expect.poll(() => requests.length).toBe(1);
     await account.chat(`From another device. ${fast(3)}`, { conversation_id: conversation });
     await requests[0]!.continue();
-    await page.getByText("Couldn't change this. The chat stays as it was.").waitFor();
+    await page.getByText("Couldn't change this. The conversation stays as it was.").waitFor();
     await toggle(page).waitFor({ state: "hidden" });
     expect((await read(account, conversation)).temporary).toBe(false);
     await visit.close();

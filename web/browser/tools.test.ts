@@ -25,10 +25,10 @@ test("tools are switched off for the next messages of a conversation, also after
   await messages(page).nth(1).getByRole("button", { name: "Regenerate" }).waitFor();
   expect(await messages(page).getByText("Calculate", { exact: true }).count()).toBe(0);
   await page.reload();
-  await page.getByRole("button", { name: "Tools: 2 are off" }).press("Enter");
+  await page.getByRole("button", { name: "Tools (2 off)" }).press("Enter");
   await item("Search the web").press("Enter");
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Tools: 1 is off" }).waitFor();
+  await page.getByRole("button", { name: "Tools (1 off)" }).waitFor();
   const conversation = new URL(page.url()).pathname.split("/")[2]!;
   await account.startTurn("[[script tokens=5 approval=low:reversible]]", { conversation_id: conversation });
   await stop(page).waitFor();
@@ -49,7 +49,7 @@ test("18 a failed call has a button that asks the model to try it again", async 
   await again.waitFor();
   await expectAccessibleOnDesktopAndPhone(page, "a failed call");
   await again.press("Enter");
-  await messages(page).nth(2).getByText("Try the call of “Calculate” again.").waitFor();
+  await messages(page).nth(2).getByText("Try calling “Calculate” again.").waitFor();
   await waitForAnswerEnd(page);
   await again.waitFor({ state: "detached" });
   expect(await composer(page).inputValue()).toBe("");
