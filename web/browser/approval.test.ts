@@ -152,7 +152,7 @@ describe("a request for approval", () => {
     await button(page, "Approve with changes").press("Enter");
     await request(page)
       .getByRole("alert")
-      .getByText(/^Couldn't send your decision: is not an input of the tool/)
+      .getByText(/^Couldn't send your decision: The edited_input field is not an input of the tool/)
       .waitFor();
     await field("risk").fill("high");
     await field("note").fill("A shorter note.\nOf two lines.");

@@ -446,7 +446,7 @@ describe("over the maximum length, and with other wrong values", () => {
         { errors: [{ field: "body.input", message: "holds a sign that is not allowed" }] },
       ),
     );
-    await page.getByRole("alert").getByText("Not sent: holds a sign that is not allowed").waitFor();
+    await page.getByRole("alert").getByText("Not sent: The input field holds a sign that is not allowed.").waitFor();
     expect(await composer(page).inputValue()).toBe("Meanwhile");
     await expectAccessibleInBothColorSchemes(page, "a message that was refused");
     // The pencil of the other message has the same name, and no text.

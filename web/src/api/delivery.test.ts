@@ -324,7 +324,7 @@ describe("the decision after a refusal", () => {
     ).toBe(30_000);
   });
 
-  test("messages about fields take precedence over the detail of the problem", () => {
+  test("messages about fields are shown as sentences if the detail of the problem does not contain them", () => {
     expect(
       failureText({
         fields: [
@@ -333,7 +333,13 @@ describe("the decision after a refusal", () => {
         ],
         detail: "The request holds a wrong value.",
       }),
-    ).toBe("holds no text is none");
+    ).toBe("The input field holds no text. The profile field is none.");
+    expect(
+      failureText({
+        fields: [{ field: "body.input", message: "must contain a text or a file" }],
+        detail: "The input field must contain a text or a file.",
+      }),
+    ).toBe("The input field must contain a text or a file.");
     expect(failureText({ fields: [], detail: "The request holds a wrong value." })).toBe(
       "The request holds a wrong value.",
     );

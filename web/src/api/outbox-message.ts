@@ -150,9 +150,15 @@ export function withoutUnknownTools(message: OutboxMessage, unknown: readonly st
   return { ...changed, body: bodyOf(changed) };
 }
 
-/** The text of the service about a refusal: the messages about fields, or the detail if there are none. */
+/** The text of the service about a refusal, in sentences: the detail, or the messages about fields that the detail leaves out. */
 export function failureText({ fields, detail }: Pick<DeliveryFailure, "fields" | "detail">): string {
-  return fields.map((one) => one.message).join(" ") || detail;
+  if (fields.some(({ message }) => detail.includes(message))) return detail;
+  return fields.map(fieldSentence).join(" ") || detail;
+}
+
+/** A message about a field continues a sentence about it. */
+function fieldSentence({ field, message }: DeliveryFailure["fields"][number]): string {
+  return `The ${field.replace(/^body\./, "")} field ${message}.`;
 }
 
 /** The decision after a refusal: repeat the request after wait milliseconds, or do nothing until the user decides. */

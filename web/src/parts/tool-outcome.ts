@@ -17,3 +17,13 @@ export function outcomeWords({ state, outcome, truncated, repeated, approval }: 
   if (repeated === true) words.push("transcript.tool.repeated");
   return words;
 }
+
+/** Returns the text about the error of a call. The detail of a rejected one is for the model. */
+export function errorText(
+  { detail }: Pick<NonNullable<PartView["error"]>, "detail">,
+  approval: Pick<NonNullable<PartView["approval"]>, "decision"> | undefined,
+  t: (key: MessageKey) => string,
+): string {
+  if (approval?.decision === "reject") return t("transcript.tool.rejected.detail");
+  return detail === "" ? t("transcript.tool.failed") : detail;
+}

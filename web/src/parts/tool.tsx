@@ -9,7 +9,7 @@ import { Code } from "./code";
 import { Elapsed, formatDuration } from "./elapsed";
 import { Disclosure } from "./disclosure";
 import { Sources, sourcesOf } from "./sources";
-import { outcomeWords } from "./tool-outcome";
+import { errorText, outcomeWords } from "./tool-outcome";
 import { summaryOf } from "./tool-summary";
 
 interface StateStyle {
@@ -142,7 +142,7 @@ function ToolDetails({ part }: { part: PartView }) {
         <>
           <p className="text-xs text-faint">{t("transcript.tool.error")}</p>
           <p className="my-1 wrap-anywhere">
-            <bdi>{part.error.detail === "" ? part.error.code : part.error.detail}</bdi>
+            <bdi>{errorText(part.error, part.approval, t)}</bdi>
           </p>
         </>
       )}

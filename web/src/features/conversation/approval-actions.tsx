@@ -1,6 +1,7 @@
 // The buttons of a request for approval, the form of its input, and the reason of a rejection.
 import { useEffect, useRef, useState } from "react";
 import type { Refusal } from "../../api/client";
+import { failureOf, failureText } from "../../api/outbox-message";
 import { maxRejectionReason } from "../../generated/limits";
 import { Button } from "../../controls/button";
 import { FormError } from "../../controls/form-error";
@@ -98,9 +99,7 @@ function Refused({ refusal }: { refusal: Refusal }) {
   const t = useMessages(approvingMessages);
   if (refusal.status === 404) return t("approving.gone");
   if (refusal.code === "approval_changed") return t("approving.changed");
-  const fields = refusal.problem?.errors ?? [];
-  const detail = fields.length === 0 ? refusal.detail : fields.map(({ message }) => message).join("; ");
-  return t("approving.refused", { detail });
+  return t("approving.refused", { detail: failureText(failureOf(refusal, 0)) });
 }
 
 interface RejectionProps {

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useId, useRef, useState } from "react";
 import { consentsQuery } from "../../api/consents";
+import { failureOf, failureText } from "../../api/outbox-message";
 import type { Refusal } from "../../api/problem";
 import { maxResearchBudget, maxResearchFiles, maxResearchQuestion, researchBudgets } from "../../generated/limits";
 import { Button, IconButton } from "../../controls/button";
@@ -292,7 +293,7 @@ function Refused({ refusal }: { refusal: Refusal }) {
   const t = useMessages(researchMessages);
   const fields = refusal.problem?.errors ?? [];
   const ofPlaces = fields.some(({ field }) => field === "body.sources");
-  const detail = fields.length === 0 ? refusal.detail : fields.map(({ message }) => message).join("; ");
+  const detail = failureText(failureOf(refusal, 0));
   return (
     <FormError>
       {refusal.code === "source_unavailable" ? (
