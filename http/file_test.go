@@ -491,7 +491,7 @@ func TestAnAccountStoresNoMoreBytesThanItsQuota(t *testing.T) {
 		t.Helper()
 		resp := u.do(413, "POST", "/files/uploads", uploadOf(size))
 		wantField(t, resp, "code", "too_large")
-		if detail := resp.at("detail").(string); !strings.Contains(detail, fmt.Sprintf("can store %d bytes more", rest)) {
+		if detail := resp.at("detail").(string); !strings.Contains(detail, fmt.Sprintf("have %d bytes of storage left", rest)) {
 			t.Errorf("%s", detail)
 		}
 	}

@@ -92,7 +92,7 @@ func (w *mailWorld) served() {
 func (w *mailWorld) refuses(name, token string) {
 	w.t.Helper()
 	resp := w.client().do("POST", "/auth/password/reset", route.Object{"token": token, "password": "another good secret"})
-	if resp.status != 422 || resp.Code != protocol.CodeInvalid || len(resp.Errors) != 1 || resp.Errors[0].Field != "body.token" || resp.Detail != "The field token is not valid, was used, or has expired." {
+	if resp.status != 422 || resp.Code != protocol.CodeInvalid || len(resp.Errors) != 1 || resp.Errors[0].Field != "body.token" || resp.Detail != "The token field is not valid, was used, or has expired." {
 		w.t.Errorf("%s: %d %s", name, resp.status, resp.body)
 	}
 }

@@ -375,7 +375,7 @@ func TestMalwareInQuarantineCountsForTheQuota(t *testing.T) {
 	rejected := u.startUpload(len(eicar()))
 	u.send(200, rejected, eicar())
 	resp := u.do(413, "POST", "/files/uploads", uploadOf(101-len(eicar())))
-	if detail := resp.at("detail").(string); !strings.Contains(detail, fmt.Sprintf("Rejected uploads, which count for up to 7 days, have %d bytes.", len(eicar()))) {
+	if detail := resp.at("detail").(string); !strings.Contains(detail, fmt.Sprintf("Rejected uploads take up %d bytes for up to 7 days.", len(eicar()))) {
 		t.Error(detail)
 	}
 	w.database.Admin(t, `update uploads set reap_at = now() where state = 'rejected'`)

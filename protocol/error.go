@@ -126,7 +126,7 @@ func subjectOf(field string) string {
 	if !known {
 		kind = "field"
 	}
-	return "The " + kind + " " + name
+	return "The " + name + " " + kind
 }
 
 // CodeOf returns the code of an error; CodeInternal for an error without a code, and for nil.

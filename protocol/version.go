@@ -12,8 +12,8 @@ func CheckVersion(sent *int64, stored int64, current any) error {
 	case sent != nil && MatchesVersion(*sent, stored):
 		return nil
 	case sent == nil:
-		return Conflict(CodeVersionRequired, current, "Send the version that you change in If-Match.")
+		return Conflict(CodeVersionRequired, current, "Send the version you are changing in the If-Match header.")
 	default:
-		return Conflict(CodeStaleVersion, current, "It has changed since that version.")
+		return Conflict(CodeStaleVersion, current, "The resource has changed since that version.")
 	}
 }

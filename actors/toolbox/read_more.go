@@ -49,7 +49,7 @@ func (r ReadOn) Run(ctx context.Context, call *Call) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("reading the consents: %w", err)
 	case !slices.Contains(granted, r.Source):
-		return Result{}, &Failure{Code: protocol.ToolCallDenied, Detail: "The user does not allow any more that this source is read, so the rest of " +
+		return Result{}, &Failure{Code: protocol.ToolCallDenied, Detail: "The user no longer allows this source to be read, so the rest of " +
 			"its result was not read. It can be allowed in the settings."}
 	}
 	return Result{Output: r.Output, Framed: true}, nil

@@ -44,7 +44,7 @@ func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) 
 	case errors.As(err, &failure):
 		return Ran{}, failed(failure.Code, failure.Detail)
 	case ctx.Err() != nil:
-		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
+		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The answer ended first."}
 	case bounded.Err() != nil:
 		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallTimeout, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
 	}

@@ -181,12 +181,12 @@ func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 // startTurn is one attempt to start a turn. When a live turn is to be steered, the result names it.
 func (h *Host) startTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
 	if h.Draining() {
-		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is not accepting new turns.", RetryAfter: 1}
+		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The server is not accepting new messages.", RetryAfter: 1}
 	}
 	if h.capacity > 0 && h.Running() >= h.capacity {
 		h.stats.refused.Add(1)
 		return nil, &protocol.Error{
-			Code: protocol.CodeUnavailable, Detail: "This node runs as many turns as it can. Try again in a moment.", RetryAfter: 2,
+			Code: protocol.CodeUnavailable, Detail: "The server has as many answers in progress as it can. Try again in a moment.", RetryAfter: 2,
 		}
 	}
 	if budget := h.calls.metered.Budget; budget != nil {

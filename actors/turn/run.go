@@ -408,7 +408,7 @@ func (r *turnActor) startTool(call machine.RunTool) {
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			post(toolDone{id: call.ID, unstarted: true, failure: &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}})
+			post(toolDone{id: call.ID, unstarted: true, failure: &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The answer ended first."}})
 			return
 		}
 		began := time.Now()

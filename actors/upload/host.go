@@ -125,7 +125,7 @@ func (h *Host) Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Uplo
 // not after Receive has returned.
 func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body Body) (*protocol.Upload, error) {
 	if h.Draining() {
-		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is shutting down. Send the file again.", RetryAfter: 1}
+		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The server is shutting down. Upload the file again.", RetryAfter: 1}
 	}
 	if err := h.ready(ctx); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (h *Host) ready(ctx context.Context) error {
 	scanner := make(chan error, 1)
 	go func() { scanner <- h.config.Scanner.Ready(ctx) }()
 	if err := errors.Join(h.config.Objects.Ready(ctx), <-scanner); err != nil {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "Files cannot be received now. Send the file again.", RetryAfter: 1, Err: err}
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "Files cannot be received now. Upload the file again.", RetryAfter: 1, Err: err}
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func refuseImported(ctx context.Context, h *Host, spec *uploadlog.Spec) (*protoc
 		return nil, err
 	}
 	if ended.Failure = interrupted.Failure; ended.Failure == nil {
-		ended.Failure = &protocol.UploadFailure{Code: protocol.UploadConnectionLost, Detail: "The content could not be read to its end."}
+		ended.Failure = &protocol.UploadFailure{Code: protocol.UploadConnectionLost, Detail: "The content could not be read completely."}
 	}
 	return ended, nil
 }

@@ -186,7 +186,7 @@ func (r *transfer) interruption(from *meter, spec *uploadlog.Spec, content *uplo
 	}
 	switch {
 	case err == nil && spec.SHA256 != nil && string(spec.SHA256) != string(content.SHA256[:]):
-		return wrong(protocol.UploadHashMismatch, protocol.CodeInvalidBody, "The content has another SHA-256 than the upload declares.")
+		return wrong(protocol.UploadHashMismatch, protocol.CodeInvalidBody, "The content has a different SHA-256 from the one that the upload declares.")
 	case err == nil:
 		return nil, nil
 	case cause != nil:
@@ -194,11 +194,11 @@ func (r *transfer) interruption(from *meter, spec *uploadlog.Spec, content *uplo
 	case errors.Is(err, errTooLong):
 		return wrong(protocol.UploadSizeMismatch, protocol.CodeTooLarge, fmt.Sprintf("The content is larger than the %d bytes that the upload declares.", spec.Size))
 	case from.failed != nil:
-		return wrong(protocol.UploadConnectionLost, protocol.CodeInvalidBody, "The content could not be read to its end.")
+		return wrong(protocol.UploadConnectionLost, protocol.CodeInvalidBody, "The content could not be read completely.")
 	case from.ended && from.count < spec.Size:
-		return wrong(protocol.UploadSizeMismatch, protocol.CodeInvalidBody, fmt.Sprintf("The content has %d bytes, and the upload declares %d.", from.count, spec.Size))
+		return wrong(protocol.UploadSizeMismatch, protocol.CodeInvalidBody, fmt.Sprintf("The content has %d bytes, but the upload declares %d.", from.count, spec.Size))
 	}
-	return wrong(protocol.UploadStoreUnavailable, protocol.CodeUnavailable, "The file could not be stored. Send it again.")
+	return wrong(protocol.UploadStoreUnavailable, protocol.CodeUnavailable, "The file could not be stored. Upload it again.")
 }
 
 var errTooLong = errors.New("the body is longer than declared")

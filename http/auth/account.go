@@ -233,7 +233,7 @@ func (s *Service) ChangePassword(ctx context.Context, req *Request, current, nex
 	case protocol.CodeEmailTaken:
 		return none, protocol.Conflict(protocol.CodeEmailTaken, req.Caller.Account, "Another account signs in with the address of this account. Change the address first.")
 	case protocol.CodeNotFound: // the password was changed meanwhile, or the session has ended
-		return none, protocol.Errorf(protocol.CodeUnauthenticated, "The password was changed meanwhile. Sign in again.")
+		return none, protocol.Errorf(protocol.CodeUnauthenticated, "The password was changed in the meantime. Sign in again.")
 	}
 	if err != nil {
 		return none, err

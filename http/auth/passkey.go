@@ -415,7 +415,7 @@ func (p *Passkeys) refuseSignIn(req *Request, account *accounts.Credentials, cau
 		account = &accounts.Credentials{}
 	}
 	_ = p.service.refuseSignIn(req, account.AccountID)
-	return &protocol.Error{Code: protocol.CodeUnauthenticated, Detail: "The passkey was not accepted. Start again, or sign in in another way.", Err: cause}
+	return &protocol.Error{Code: protocol.CodeUnauthenticated, Detail: "The passkey was not accepted. Start again, or use another way to sign in.", Err: cause}
 }
 
 // verifyAssertion checks the signature of a passkey. It returns the account of the passkey, which is nil if there is

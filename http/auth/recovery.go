@@ -78,7 +78,7 @@ func (r *Recovery) checkConfigured() error {
 	if r.config.MailConfigured {
 		return nil
 	}
-	return protocol.Errorf(protocol.CodeMailNotConfigured, "This service sends no mail. Ask its operator for help.")
+	return protocol.Errorf(protocol.CodeMailNotConfigured, "This service sends no email. Ask the administrator for help.")
 }
 
 // drawReset draws for a link to set a new password, which strangers can request: all of them together can send only a few to

@@ -40,7 +40,7 @@ func (q *Queues) Enter(ctx context.Context, account protocol.AccountID) (leave f
 	if err != nil {
 		return nil, &protocol.Error{
 			Code: protocol.CodeTooManyRequests, Err: err,
-			Detail: "Earlier requests of this account take all the time that it has for such requests. Send fewer at once.",
+			Detail: "This account has too many requests of this kind in progress. Send fewer at once.",
 		}
 	}
 	return leave, nil

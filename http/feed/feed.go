@@ -50,7 +50,7 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *e
 		return err
 	}
 	if h.Hub.Away() {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node serves no feeds now. Connect again.", RetryAfter: 1}
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The server serves no feeds now. Connect again.", RetryAfter: 1}
 	}
 	if err := h.Streams.Acquire(account); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (h *Handlers) put(ctx context.Context, in *putInput) (*resource.Body[protoc
 		feedback.Reasons = []protocol.FeedbackReason{}
 	}
 	if reason, unfit := feedback.Unfit(); unfit {
-		return nil, protocol.Invalid("body.reasons", string(reason)+" is not a reason for the rating "+string(feedback.Rating))
+		return nil, protocol.Invalid("body.reasons", "contains "+string(reason)+", which is not a reason for the rating "+string(feedback.Rating))
 	}
 	stored, err := h.Store.Set(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID, feedback)
 	if err != nil {

@@ -111,7 +111,7 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 		return err
 	}
 	if r.Header.Get("Content-Range") != "" {
-		return protocol.Errorf(protocol.CodeInvalidBody, "Parts of a content are not accepted: send all of it, without Content-Range.")
+		return protocol.Errorf(protocol.CodeInvalidBody, "Partial content is not accepted: send all of it, without Content-Range.")
 	}
 	upload, err := h.Uploads.Upload(r.Context(), caller.AccountID, in.UploadID, 0)
 	if err != nil {
@@ -146,7 +146,7 @@ func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
 	case r.ContentLength > upload.Size:
 		return protocol.Errorf(protocol.CodeTooLarge, "The content is larger than the %d bytes that the upload declares.", upload.Size)
 	case r.ContentLength >= 0 && r.ContentLength < upload.Size:
-		return protocol.Errorf(protocol.CodeInvalidBody, "The content has %d bytes, and the upload declares %d.", r.ContentLength, upload.Size)
+		return protocol.Errorf(protocol.CodeInvalidBody, "The content has %d bytes, but the upload declares %d.", r.ContentLength, upload.Size)
 	}
 	return nil
 }

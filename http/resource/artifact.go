@@ -31,9 +31,9 @@ func FileOfArtifact(ctx context.Context, format string, kind protocol.ArtifactKi
 	case format == "":
 		return &ArtifactFile{[]byte(content), plainText, artifactExtension(kind, language)}, nil
 	case format == "csv" && kind != protocol.ArtifactTable:
-		return nil, protocol.Invalid("query.format", "csv is only for tables")
+		return nil, protocol.Invalid("query.format", "can be csv only for tables")
 	case format != "csv" && kind != protocol.ArtifactDocument:
-		return nil, protocol.Invalid("query.format", format+" is only for documents")
+		return nil, protocol.Invalid("query.format", "can be "+format+" only for documents")
 	}
 	switch format {
 	case "csv":

@@ -126,7 +126,7 @@ func copyBody(to io.Writer, from io.Reader, most int64) error {
 	case errors.As(err, &over):
 		return tooLarge(most)
 	case err != nil:
-		return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+		return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read completely.", Err: err}
 	}
 	return nil
 }

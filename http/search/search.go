@@ -85,7 +85,7 @@ func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, sco
 	}
 	caller := exchange.CallerOf(ctx)
 	if in.Role != "" && query.Kind != "" && query.Kind != protocol.SearchMessage {
-		return nil, protocol.Invalid("query.kind", "must be message for a role")
+		return nil, protocol.Invalid("query.kind", "must be message when role is set")
 	}
 	if query.From, err = resource.TimeOr("query.from", in.From, time.Time{}); err != nil {
 		return nil, err

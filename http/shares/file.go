@@ -92,7 +92,7 @@ func (h *Handlers) takeDownload(r *stdhttp.Request) (release func(), err error) 
 }
 
 func tooMany(limit int) error {
-	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d files of shares may be downloaded at once.", limit), RetryAfter: 1}
+	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d shared files may be downloaded at once.", limit), RetryAfter: 1}
 }
 
 // grant permits the download of a file or an artifact while its share has it.

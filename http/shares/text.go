@@ -29,11 +29,11 @@ var languages = []texts{
 		Question: "Question", Answer: "Answer", Older: "Earlier messages", Newer: "Later messages",
 		NotShared: "File not shared", Artifacts: "Artifacts", Copy: "Copy", Copied: "Copied",
 		Kinds: map[protocol.ArtifactKind]string{
-			protocol.ArtifactDocument: "Document", protocol.ArtifactCode: "Code", protocol.ArtifactHTML: "Page", protocol.ArtifactSVG: "Picture",
+			protocol.ArtifactDocument: "Document", protocol.ArtifactCode: "Code", protocol.ArtifactHTML: "Page", protocol.ArtifactSVG: "Image",
 			protocol.ArtifactTable: "Table", protocol.ArtifactDiagram: "Diagram",
 		},
 		Notice:  "This is a copy of a conversation with an AI model. Answers can be wrong.",
-		Missing: "This share is not available", MissingDetail: "The address may be wrong, or the share has expired or was revoked.",
+		Missing: "This share is not available", MissingDetail: "The link may be wrong, expired or revoked.",
 		Limited: "Too many requests", LimitedDetail: "Wait a minute, then reload the page.",
 		Unavailable: "This page cannot be shown right now", UnavailableDetail: "Reload the page in a moment.",
 	},

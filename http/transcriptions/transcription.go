@@ -54,7 +54,7 @@ type createInput struct {
 
 func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *createInput) (err error) {
 	if h.Transcriber == nil {
-		return protocol.Errorf(protocol.CodeTranscriptionNotConfigured, "This service does not turn speech into text. Ask its operator for it.")
+		return protocol.Errorf(protocol.CodeTranscriptionNotConfigured, "This service does not turn speech into text. Ask the administrator for it.")
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	extension, known := extensions[media]

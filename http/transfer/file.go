@@ -112,7 +112,7 @@ func parseRange(header string, size int64) (byteRange, error) {
 	case strings.Contains(spec, ","):
 		return byteRange{}, protocol.Errorf(protocol.CodeRange, "Several ranges in one request are not supported.")
 	case !found || first != "" && startErr != nil || last != "" && endErr != nil || first == "" && last == "":
-		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The header Range must be like bytes=0-1023.")
+		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The Range header must have the form bytes=0-1023.")
 	case first == "": // the last bytes
 		length := min(int64(end), size)
 		if length == 0 {

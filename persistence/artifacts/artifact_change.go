@@ -28,7 +28,7 @@ func (c *Change) checkVersion(current *protocol.Artifact, same bool) error {
 	case c.Version != nil && protocol.MatchesVersion(*c.Version, current.Version), c.Version == nil && same:
 		return nil
 	case c.Version == nil:
-		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version of the artifact that you change in If-Match.")
+		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version you are changing in the If-Match header.")
 	default:
 		return protocol.Conflict(protocol.CodeStaleVersion, current, "The artifact has changed since that version.")
 	}

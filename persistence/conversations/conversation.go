@@ -114,7 +114,7 @@ func (l *LockedConversation) checkVersion(ctx context.Context, tx *pg.Tx, accoun
 	case version != nil && protocol.MatchesVersion(*version, l.Version), version == nil && !required:
 		return nil
 	case version == nil:
-		code, detail = protocol.CodeVersionRequired, "Send the version of the conversation that you change in If-Match."
+		code, detail = protocol.CodeVersionRequired, "Send the version you are changing in the If-Match header."
 	}
 	current, err := readConversation(ctx, tx, account, id)
 	if err != nil {

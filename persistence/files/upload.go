@@ -212,10 +212,10 @@ func (s *Uploads) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pg
 	case sessions >= maxOpen:
 		return &protocol.Error{Code: protocol.CodeTooManyUploads, Detail: fmt.Sprintf("At most %d uploads can be open. Finish or cancel some of them.", maxOpen), RetryAfter: retryQuota}
 	case count+sessions >= s.quota.Files:
-		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.",
-			s.quota.Files, count), RetryAfter: retryQuota}
+		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("Your account has %d of at most %d files. Delete files that you no longer need.",
+			count, s.quota.Files), RetryAfter: retryQuota}
 	case size > left:
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and the file has %s. Delete files that you no longer need.%s",
+		return protocol.Errorf(protocol.CodeTooLarge, "You have %s of storage left, but the file is %s. Delete files that you no longer need.%s",
 			protocol.SizeText(left), protocol.SizeText(size), keptNote(kept))
 	}
 	return nil
@@ -247,7 +247,7 @@ func (q Quota) CheckBytes(ctx context.Context, tx *pg.Tx, account protocol.Accou
 		return err
 	}
 	if left := q.left(t); int64(size) > left {
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and this needs %s. Delete files or conversations that you no longer need.%s",
+		return protocol.Errorf(protocol.CodeTooLarge, "You have %s of storage left, but this needs %s. Delete files or conversations that you no longer need.%s",
 			protocol.SizeText(left), protocol.SizeText(int64(size)), keptNote(t.kept))
 	}
 	return nil
@@ -270,7 +270,7 @@ func keptNote(kept int64) string {
 	if kept == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Rejected uploads, which count for up to %.0f days, have %s.", quarantineTime.Hours()/24, protocol.SizeText(kept))
+	return fmt.Sprintf(" Rejected uploads take up %s for up to %.0f days.", protocol.SizeText(kept), quarantineTime.Hours()/24)
 }
 
 // retryQuota is the Retry-After of a refusal that only the account itself can end, in seconds.

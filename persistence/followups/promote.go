@@ -49,7 +49,7 @@ func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.Follo
 	case item.State == protocol.FollowUpStarted:
 		return item, nil, nil, nil
 	case item.State == protocol.FollowUpCancelled:
-		return nil, nil, nil, protocol.Conflict(protocol.CodeConflict, item, "The follow-up was cancelled.")
+		return nil, nil, nil, protocol.Conflict(protocol.CodeConflict, item, "The queued message was canceled.")
 	}
 	if err := lockActiveProject(ctx, tx, &promotion.Queue, locked); err != nil {
 		return nil, nil, nil, err

@@ -834,7 +834,7 @@ func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
 	fake := receiver(w)
 	fake.refuse = func(spec *uploadlog.Spec) error {
 		if spec.Filename == "1.txt" {
-			return protocol.Errorf(protocol.CodeTooLarge, "The account can store 0 bytes more.")
+			return protocol.Errorf(protocol.CodeTooLarge, "You have 0 bytes of storage left.")
 		}
 		return nil
 	}

@@ -68,7 +68,7 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 		if err != nil {
 			return nil, err
 		}
-		return nil, protocol.Conflict(protocol.CodeConflict, ended, "The import was cancelled.")
+		return nil, protocol.Conflict(protocol.CodeConflict, ended, "The import was canceled.")
 	case err != nil:
 		r.discard(ctx, "The upload ended early.")
 		return nil, err
@@ -81,7 +81,7 @@ func tooLarge() error {
 }
 
 func unreadable(err error) error {
-	return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+	return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read completely.", Err: err}
 }
 
 // transfer is an upload that is being received.

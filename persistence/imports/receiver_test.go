@@ -65,9 +65,9 @@ func (f *fakeReceiver) store(ctx context.Context, spec *uploadlog.Spec, open fun
 	case protocol.CodeOf(err) == protocol.CodeUnavailable:
 		return nil, err
 	case err != nil:
-		return cancelled(protocol.UploadConnectionLost, "The content could not be read to its end."), nil
+		return cancelled(protocol.UploadConnectionLost, "The content could not be read completely."), nil
 	case int64(len(text)) != spec.Size || spec.SHA256 != nil && !bytes.Equal(sum[:], spec.SHA256):
-		return cancelled(protocol.UploadHashMismatch, "The content has another SHA-256 than the upload declares."), nil
+		return cancelled(protocol.UploadHashMismatch, "The content has a different SHA-256 from the one that the upload declares."), nil
 	}
 	f.received++
 	_, err = f.Database.Objects(f.T).Put(ctx, uploadlog.ObjectKey(spec.AccountID, spec.ObjectName), bytes.NewReader(text), spec.Size)

@@ -121,7 +121,7 @@ func (b *Budget) Check(ctx context.Context, account protocol.AccountID) error {
 	case state.Used+state.Reserved >= state.Limit:
 		return &protocol.Error{
 			Code: protocol.CodeBudgetReached, RetryAfter: reservedRetry,
-			Detail: fmt.Sprintf("Model calls that run have reserved what is left of the account's %d model tokens for today. Try again when they have ended.", b.limit),
+			Detail: fmt.Sprintf("Model calls in progress have reserved the rest of the account's %d model tokens for today. Try again when they have ended.", b.limit),
 		}
 	}
 	return nil

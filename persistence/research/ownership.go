@@ -112,7 +112,7 @@ func (s *Store) ClaimAny(ctx context.Context, account protocol.AccountID, id pro
 	case current.State.Terminal():
 		return claim, researchlog.ErrEnded
 	}
-	return claim, protocol.Errorf(protocol.CodeUnavailable, "This node is shutting down. Repeat the request.")
+	return claim, protocol.Errorf(protocol.CodeUnavailable, "The server is shutting down. Repeat the request.")
 }
 
 // Load reads a task that a node has claimed; ownership.ErrFenced if the task has ended or has another owner or epoch.

@@ -177,7 +177,7 @@ func (c *startConversation) checkHead(expected *turnlog.ExpectedHead) error {
 		return nil
 	}
 	return protocol.Conflict(protocol.CodeHeadMoved, map[string]*protocol.MessageID{"head_message_id": c.head},
-		"the head of the conversation has moved")
+		"This conversation has changed since you loaded it.")
 }
 
 // choose decides on which branch the turn is, after which message, which message it answers, and with which profile: the

@@ -8,10 +8,10 @@ import (
 // checkLimits returns an error if the account is at its limit or the node accepts no turns.
 func (f *startFacts) checkLimits(maxLive int) error {
 	if f.liveTurns >= maxLive {
-		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "The account has %d live turns, which is the limit. Ten turns that wait for an approval count as one.", f.liveTurns)
+		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "The account has %d answers in progress, which is the limit. Ten answers that wait for an approval count as one.", f.liveTurns)
 	}
 	if !f.ownerAlive {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is not accepting new turns.", RetryAfter: pg.RetrySeconds}
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The server is not accepting new messages.", RetryAfter: pg.RetrySeconds}
 	}
 	return nil
 }

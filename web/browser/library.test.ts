@@ -144,7 +144,7 @@ async function recoverFromRefusals(page: Page): Promise<void> {
   };
   const one = upload(page, "charts.txt");
   const again = (name: string) => one.getByRole("button", { name }).press("Enter");
-  const quota = "The account can store 12 bytes more, and the file has 24 bytes.";
+  const quota = "You have 12 bytes of storage left, but the file is 24 bytes.";
   await (await create()).fulfill(refusal(413, "too_large", quota));
   await one.getByText("This file is too large.").waitFor();
   await one.getByText(quota).waitFor();

@@ -22,7 +22,7 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 		return Decided(m.spec.TurnID, a.Approval, &turnlog.DecisionRecord{SteeringID: a.steeringID, Hash: a.hash}, a.sequence, c)
 	}
 	if c.Digest != a.InputDigest {
-		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Brief(), "The decision names another input than the one that the approval shows.")
+		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Brief(), "The decision names a different input from the one that the approval shows.")
 	}
 	if !slices.Contains(a.Options, c.Decision) {
 		return protocol.SteeringReceipt{}, protocol.Invalid("body.decision", "is not among the options of this approval")
@@ -90,7 +90,7 @@ func Decided(turn protocol.TurnID, a protocol.Approval, decided *turnlog.Decisio
 	case protocol.ApprovalExpired:
 		detail = "The approval has expired, and the call did not run."
 	case protocol.ApprovalCancelled, protocol.ApprovalPending:
-		detail = "The turn ended before the approval was decided, and the call did not run."
+		detail = "The answer ended before the approval was decided, and the call did not run."
 	}
 	return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalDecided, a.Brief(), detail)
 }

@@ -81,10 +81,10 @@ func (m *Batch) endTools() {
 		case call.state.Terminal():
 		case call.state == protocol.ToolRunning && !call.readOnly:
 			m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
-				Code: protocol.ToolOutcomeMissing, Detail: "The turn ended while this ran. It may or may not have taken effect.",
+				Code: protocol.ToolOutcomeMissing, Detail: "The answer ended while this was running. It may or may not have taken effect.",
 			}, 0)
 		default:
-			m.completeTool(call, protocol.ToolCancel, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}, 0)
+			m.completeTool(call, protocol.ToolCancel, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The answer ended first."}, 0)
 		}
 	}
 }

@@ -278,9 +278,9 @@ func modelFailureDetail(code protocol.TurnErrorCode) string {
 	case protocol.ModelRateLimited:
 		return "The model is overloaded. Try again in a moment."
 	case protocol.ModelUnauthorized:
-		return "The service's access to the model was refused. Your message is saved; tell the operator of the service."
+		return "The service's access to the model was refused. Your message is saved; tell the administrator."
 	case protocol.ModelCreditUsedUp:
-		return "The service has used up its credit with the model's provider. Your message is saved; tell the operator of the service."
+		return "The service has used up its credit with the model's provider. Your message is saved; tell the administrator."
 	case protocol.ModelRejected:
 		return "The model refused the request. Try again without files, choose another profile, or start a new conversation."
 	case protocol.ModelContextExceeded:

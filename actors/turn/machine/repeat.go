@@ -22,7 +22,7 @@ func (m *Batch) answerRepeated(call *toolCall) bool {
 	switch {
 	case earlier+1 >= repeatsEnd:
 		m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{
-			Code: protocol.ToolCallRepeated, Detail: fmt.Sprintf("This call was made %d times with the same result. Tools are not available any more: answer with what you have.", earlier),
+			Code: protocol.ToolCallRepeated, Detail: fmt.Sprintf("This call was made %d times with the same result. Tools are no longer available: answer with what you have.", earlier),
 		}, 0)
 		return true
 	case entry == nil || entry.calls < answeredAfter || m.tools[call.name].Consent != "":

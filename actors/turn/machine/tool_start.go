@@ -57,7 +57,7 @@ func (m *Machine) limitRefusal(calls int) *protocol.ToolError {
 		return nil
 	}
 	return &protocol.ToolError{
-		Code: protocol.ToolCallOverLimit, Detail: "This answer has used all the tool calls that it may. Answer now with what you have, and say what is missing.",
+		Code: protocol.ToolCallOverLimit, Detail: "This answer has used all the tool calls it is allowed. Answer now with what you have, and say what is missing.",
 	}
 }
 

@@ -182,7 +182,7 @@ func (b *Batch) refuse(code protocol.UploadFailureCode) {
 	failure := &protocol.UploadFailure{Code: code}
 	switch code {
 	case protocol.UploadEncrypted:
-		failure.Detail = "The file needs a password. Remove the password and send the file again in a new upload."
+		failure.Detail = "The file needs a password. Remove the password and upload the file again."
 	case protocol.UploadUnscannable:
 		failure.Detail = "The malware scanner cannot inspect all of the file."
 	default:
@@ -207,7 +207,7 @@ func (b *Batch) ScanFailed(code protocol.Code) {
 
 func (b *Batch) contentLost() {
 	b.move(protocol.UploadGivenUp, &protocol.UploadFailure{
-		Code: protocol.UploadContentLost, Detail: "The stored content is missing or damaged. Send the file again in a new upload.",
+		Code: protocol.UploadContentLost, Detail: "The stored content is missing or damaged. Upload the file again.",
 	})
 }
 
@@ -247,7 +247,7 @@ func (b *Batch) Deadline() {
 		return
 	}
 	b.move(protocol.UploadGivenUp, &protocol.UploadFailure{
-		Code: protocol.UploadNoVerdict, Detail: "The malware scanner gave no verdict in time. Send the file again in a new upload.",
+		Code: protocol.UploadNoVerdict, Detail: "The malware scanner gave no verdict in time. Upload the file again.",
 	})
 	b.Effects = append(b.Effects, StopWork)
 }
@@ -255,7 +255,7 @@ func (b *Batch) Deadline() {
 // Restarted returns the failure of a transfer whose node stops or drains.
 func Restarted() *protocol.UploadFailure {
 	return &protocol.UploadFailure{
-		Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",
+		Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Upload the file again.",
 	}
 }
 
@@ -265,7 +265,7 @@ func (b *Batch) Adopt() {
 	switch b.state {
 	case protocol.UploadPending:
 		b.move(protocol.UploadExpires, &protocol.UploadFailure{
-			Code: protocol.UploadTimeOver, Detail: "The upload was not finished in time. Send the file again in a new upload.",
+			Code: protocol.UploadTimeOver, Detail: "The upload was not finished in time. Upload the file again.",
 		})
 	case protocol.UploadReceiving:
 		b.received = 0

@@ -33,7 +33,7 @@ func Append(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFoll
 	}
 	if waiting >= protocol.MaxFollowUps {
 		return nil, protocol.Errorf(protocol.CodeTooManyFollowUps,
-			"%d follow-ups wait in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
+			"%d queued messages are waiting in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
 	}
 	item := &protocol.FollowUp{
 		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
