@@ -66,14 +66,14 @@ type FollowUpChange struct {
 func (c *FollowUpChange) Check(item *FollowUp) error {
 	switch {
 	case c.Version == nil:
-		return Conflict(CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
+		return Conflict(CodeVersionRequired, item, "Send the version you are changing in the If-Match header.")
 	case !MatchesVersion(*c.Version, item.Version):
-		return Conflict(CodeStaleVersion, item, "The follow-up has changed since that version.")
+		return Conflict(CodeStaleVersion, item, "The queued message has changed since that version.")
 	case c.Differs(item) && item.State.Terminal():
-		return Conflict(CodeConflict, item, "The follow-up was already started or cancelled.")
+		return Conflict(CodeConflict, item, "The queued message was already started or canceled.")
 	}
 	if _, legal := item.State.TriggerTo(c.State); !legal && c.State != item.State {
-		return Conflict(CodeConflict, item, fmt.Sprintf("A follow-up that is %s cannot become %s.", item.State, c.State))
+		return Conflict(CodeConflict, item, fmt.Sprintf("A queued message cannot change from %s to %s.", item.State, c.State))
 	}
 	return nil
 }

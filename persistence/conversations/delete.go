@@ -68,7 +68,7 @@ func (s *Store) DeleteWithLiveWork(ctx context.Context, account protocol.Account
 		}
 		deletion.Cancelled = live.TurnID
 	}
-	return protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
+	return protocol.Errorf(protocol.CodeUnavailable, "The answer in progress was canceled, but the conversation is not deleted yet. Try again.")
 }
 
 // DeleteConversation hides a conversation from every read, immediately and permanently, and enqueues a job that erases

@@ -99,7 +99,7 @@ func (s *Store) DeleteWithLiveTurns(
 			}
 		}
 	}
-	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turns were cancelled but the project is not deleted yet. Try again.")
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "The answers in progress were canceled, but the project is not deleted yet. Try again.")
 }
 
 // DeleteProject hides a project with its conversations, until it is restored or purged. Live turns are cancelled before:

@@ -96,7 +96,7 @@ func (s *Store) SetArchivedWithUploads(
 			}
 		}
 	}
-	return nil, protocol.Errorf(protocol.CodeUnavailable, "Uploads into the project were cancelled but the project is not archived yet. Try again.")
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "Uploads into the project were canceled, but the project is not archived yet. Try again.")
 }
 
 // SetArchived archives a project, or makes it active again. The archive holds what is queued in its conversations, and it
