@@ -262,7 +262,7 @@ func TestAWriteOutlastsTheLocksOfASilentNode(t *testing.T) {
 	}()
 	storetest.AwaitLocked(t, database, lock)
 	runs := 0
-	err := db.InTxAfter(t.Context(), account, func(batch *pgx.Batch) {
+	err := db.InTx(t.Context(), account, func(ctx context.Context, tx *pg.Tx) error {
 		switch runs++; runs {
 		case 2:
 			database.Admin(t, `select pg_terminate_backend($1, 60000)`, silent[0].PgConn().PID())
@@ -272,8 +272,11 @@ func TestAWriteOutlastsTheLocksOfASilentNode(t *testing.T) {
 			}
 			database.Admin(t, `select pg_terminate_backend($1, 60000)`, silent[1].PgConn().PID())
 		}
+		batch := &pgx.Batch{}
 		batch.Queue(`select set_config('lock_timeout', '50ms', true)`)
-	}, func(ctx context.Context, tx *pg.Tx) error {
+		if err := tx.Run(ctx, batch); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `update accounts set display_name = 'written' where account_id = $1`, account)
 		return err
 	})

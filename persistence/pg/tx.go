@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,31 +35,48 @@ var (
 
 // Tx is an explicit transaction of one account. It is a pgx.Tx without nesting, so that River can insert jobs through
 // it. It may be used only by the goroutine on which InTx calls its function.
+//
+// BEGIN is sent with the first statements: those of Run need no round trip of their own for it.
 type Tx struct {
-	conn   *pgxpool.Conn
-	xid    string // identifies this transaction to pg_xact_status if the reply to its COMMIT is lost
-	closed bool
+	conn    *pgxpool.Conn
+	account protocol.AccountID
+	begun   bool   // BEGIN was sent
+	failed  error  // of BEGIN
+	xid     string // identifies this transaction to pg_xact_status if the reply to its COMMIT is lost
+	closed  bool
 }
 
 var _ pgx.Tx = (*Tx)(nil)
 
 // Exec runs one statement.
 func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := tx.begin(ctx); err != nil {
+		return pgconn.CommandTag{}, err
+	}
 	return tx.conn.Exec(ctx, sql, args...)
 }
 
 // Query runs one statement.
 func (tx *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := tx.begin(ctx); err != nil {
+		return nil, err
+	}
 	return tx.conn.Query(ctx, sql, args...)
 }
 
 // QueryRow runs one statement.
 func (tx *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := tx.begin(ctx); err != nil {
+		return failedResults{err}
+	}
 	return tx.conn.QueryRow(ctx, sql, args...)
 }
 
 // SendBatch runs statements in one round trip.
 func (tx *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	if err := tx.begin(ctx); err != nil {
+		return failedResults{err}
+	}
 	return tx.conn.SendBatch(ctx, batch)
 }
 
@@ -67,11 +85,17 @@ func (tx *Tx) Conn() *pgx.Conn { return tx.conn.Conn() }
 
 // CopyFrom copies rows into a table.
 func (tx *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
+	if err := tx.begin(ctx); err != nil {
+		return 0, err
+	}
 	return tx.conn.CopyFrom(ctx, table, columns, source)
 }
 
 // Prepare prepares a statement.
 func (tx *Tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := tx.begin(ctx); err != nil {
+		return nil, err
+	}
 	return tx.conn.Conn().Prepare(ctx, name, sql)
 }
 
@@ -89,16 +113,58 @@ func (tx *Tx) Commit(context.Context) error { return errManagedTx }
 // Rollback returns an error: InTx rolls back when its function returns an error.
 func (tx *Tx) Rollback(context.Context) error { return errManagedTx }
 
-// Run sends a batch and calls its callbacks. It returns the first error, of a statement or a callback.
+// Run sends a batch, with BEGIN if it is the first one, and calls its callbacks. It returns the first error, of a statement
+// or a callback.
 func (tx *Tx) Run(ctx context.Context, batch *pgx.Batch) error {
+	if tx.begun {
+		return cmp.Or(tx.failed, tx.send(ctx, batch))
+	}
+	tx.begun = true
+	var text, ignored string
+	if tx.account != NoAccount {
+		text = UUIDText(tx.account)
+	}
+	whole := &pgx.Batch{}
+	whole.Queue("begin")
+	whole.Queue(beginSQL, text).QueryRow(func(row pgx.Row) error { return row.Scan(&ignored, &tx.xid) })
+	whole.QueuedQueries = append(whole.QueuedQueries, batch.QueuedQueries...)
+	err := tx.send(ctx, whole)
+	if tx.xid == "" {
+		tx.failed = err
+	}
+	return err
+}
+
+func (tx *Tx) send(ctx context.Context, batch *pgx.Batch) error {
 	return MarkLost(tx.conn.Conn(), tx.conn.SendBatch(ctx, batch).Close())
 }
+
+// begin sends BEGIN alone, before the first statement that is not sent by Run.
+func (tx *Tx) begin(ctx context.Context) error {
+	if tx.begun {
+		return tx.failed
+	}
+	return tx.Run(ctx, &pgx.Batch{})
+}
+
+// failedResults are those of statements that were not sent.
+type failedResults struct{ err error }
+
+func (f failedResults) Scan(...any) error                { return f.err }
+func (f failedResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, f.err }
+func (f failedResults) Query() (pgx.Rows, error)         { return nil, f.err }
+func (f failedResults) QueryRow() pgx.Row                { return f }
+func (f failedResults) Close() error                     { return f.err }
+func (f failedResults) Tx() pgx.Tx                       { return nil }
 
 // CommitWith sends a last batch and the COMMIT in one round trip. If a statement fails, nothing is committed. The
 // statements have no callbacks, because their results can no longer change the decision. The function that InTx runs
 // sets its results before the call: if the reply is lost, InTx may still determine that everything was committed.
 func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
 	if err := failpoint.Before(failpoint.TxBeforeCommit); err != nil {
+		return err
+	}
+	if err := tx.begin(ctx); err != nil { // its outcome could not be looked up without the identifier
 		return err
 	}
 	batch.Queue("commit")
@@ -115,6 +181,9 @@ func (tx *Tx) CommitWith(ctx context.Context, batch *pgx.Batch) error {
 }
 
 func (tx *Tx) commit(ctx context.Context) error {
+	if !tx.begun || tx.failed != nil {
+		return tx.failed
+	}
 	if err := failpoint.Before(failpoint.TxBeforeCommit); err != nil {
 		return err
 	}
@@ -147,16 +216,10 @@ func (e *CommitError) Unwrap() error { return e.cause }
 // so slow that Postgres has ended the session), it runs work again, so work must not keep values of an earlier attempt in its
 // variables. If the reply to the COMMIT is lost, InTx looks up the outcome; nil means that the transaction was committed.
 func (db *DB) InTx(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
-	return db.InTxAfter(ctx, account, func(*pgx.Batch) {}, work)
-}
-
-// InTxAfter is InTx with statements that are sent together with BEGIN. open queues them again in each attempt; work is
-// called after they have run.
-func (db *DB) InTxAfter(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch), work func(ctx context.Context, tx *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := db.attempt(ctx, account, open, work)
+		err := db.attempt(ctx, account, work)
 		if err == nil {
 			return nil
 		}
@@ -186,17 +249,13 @@ func retriesAfter(err error) int {
 func retryDelay() time.Duration { return retryLeast + rand.N(retryMost-retryLeast) }
 
 // attempt runs a transaction once.
-func (db *DB) attempt(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch), work func(ctx context.Context, tx *Tx) error) error {
+func (db *DB) attempt(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
 	conn, err := Acquire(ctx, db.App)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	tx := &Tx{conn: conn}
-	if err := tx.begin(ctx, account, open); err != nil {
-		tx.rollback(ctx)
-		return err
-	}
+	tx := &Tx{conn: conn, account: account}
 	err = tx.finish(ctx, work)
 	var unanswered *CommitError
 	if errors.As(err, &unanswered) {
@@ -226,18 +285,6 @@ func (tx *Tx) finish(ctx context.Context, work func(ctx context.Context, tx *Tx)
 }
 
 const beginSQL = `select set_config('turnstone.account_id', $1, true), pg_current_xact_id()::text`
-
-func (tx *Tx) begin(ctx context.Context, account protocol.AccountID, open func(*pgx.Batch)) error {
-	var text, ignored string
-	if account != NoAccount {
-		text = UUIDText(account)
-	}
-	batch := &pgx.Batch{}
-	batch.Queue("begin")
-	batch.Queue(beginSQL, text).QueryRow(func(row pgx.Row) error { return row.Scan(&ignored, &tx.xid) })
-	open(batch)
-	return tx.Run(ctx, batch)
-}
 
 // rollback leaves a clean connection, or a closed one, which the pool discards. Its result does not matter.
 func (tx *Tx) rollback(ctx context.Context) {

@@ -10,7 +10,7 @@ import (
 //
 //	StartTurn        a start that can share a transaction runs in start_shared.go, any other in start_alone.go
 //	startAlone       one transaction of two round trips; a running request may have claimed the key
-//	queueRead        round trip 1: claims the key, locks the conversation and the account, reads the facts
+//	read             round trip 1: claims the key, locks the conversation and the account, reads the facts
 //	run              repeats the response of an earlier request with the key, or does what decide.go returns:
 //	                 starts a turn, queues a follow-up (follow_up.go), steers the live turn, or refuses
 //	store            round trip 2: the rows of row.go, the response of the key, the commit

@@ -21,18 +21,15 @@ import (
 
 // startAlone starts a turn in a transaction of its own.
 func (t *Store) startAlone(ctx context.Context, start request) (*turnlog.StartResult, error) {
-	s := &turnStart{request: start}
-	err := t.db.InTxAfter(ctx, start.AccountID, func(batch *pgx.Batch) {
-		*s = turnStart{request: start, turn: protocol.NewTurnID()}
-		s.queueRead(batch)
-	}, func(ctx context.Context, tx *pg.Tx) error {
-		s.tx = tx
+	var s *turnStart
+	err := t.db.InTx(ctx, start.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		s = &turnStart{request: start, tx: tx, turn: protocol.NewTurnID()}
 		return s.run(ctx)
 	})
 	switch {
 	case err == nil || errors.Is(err, errNoChange):
 		return s.result, nil
-	case s.claiming && pg.IsLockTimeout(err):
+	case s != nil && s.claiming && pg.IsLockTimeout(err):
 		return nil, idempotency.KeyBusy()
 	default:
 		return nil, fmt.Errorf("starting a turn: %w", err)
@@ -57,6 +54,9 @@ type turnStart struct {
 }
 
 func (s *turnStart) run(ctx context.Context) error {
+	if err := s.read(ctx); err != nil {
+		return err
+	}
 	if s.earlier != nil {
 		if err := s.replay(ctx); err != nil {
 			return err
@@ -88,10 +88,11 @@ func (s *turnStart) showProject(ctx context.Context) error {
 	return projects.CheckActive(project)
 }
 
-// queueRead adds the statements that claim the key, take the locks and read what the start depends on, in the round
-// trip that begins the transaction. A start in a new conversation locks the account before it claims the key, as starts
-// that share a transaction do.
-func (s *turnStart) queueRead(batch *pgx.Batch) {
+// read claims the key, takes the locks and reads what the start depends on, in the round trip that begins the
+// transaction. A start in a new conversation locks the account before it claims the key, as starts that share a transaction
+// do.
+func (s *turnStart) read(ctx context.Context) error {
+	batch := &pgx.Batch{}
 	if s.ConversationID == nil {
 		batch.Queue(accounts.LockAccountSQL, s.AccountID).Exec(func(pgconn.CommandTag) error {
 			s.claiming = s.Idempotency != nil
@@ -107,6 +108,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 		batch.Queue(accounts.LockAccountSQL, s.AccountID)
 	}
 	s.queueFacts(batch, &s.facts)
+	return s.tx.Run(ctx, batch)
 }
 
 // steer returns the live turn as the result. The key is bound to that turn before the turn gets the input, and the

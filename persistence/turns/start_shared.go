@@ -117,10 +117,10 @@ func (t *Store) startTogether(group []*sharedStart) {
 	ctx, cancel := context.WithTimeout(context.Background(), pg.RequestTimeout)
 	defer cancel()
 	g := &startGroup{}
-	err := t.db.InTxAfter(ctx, pg.NoAccount, func(batch *pgx.Batch) {
+	err := t.db.InTx(ctx, pg.NoAccount, func(ctx context.Context, tx *pg.Tx) error {
 		g.reset(group)
-		g.queueRead(batch)
-	}, g.run)
+		return g.run(ctx, tx)
+	})
 	var unanswered *pg.CommitError
 	switch {
 	case err == nil || errors.Is(err, errNoChange):
@@ -175,9 +175,9 @@ func (g *startGroup) reset(group []*sharedStart) {
 	}
 }
 
-// queueRead adds the statements that take the locks and read what the starts depend on. What the locks of the accounts
-// protect is read by a statement after the one that locks.
-func (g *startGroup) queueRead(batch *pgx.Batch) {
+// read takes the locks and reads what the starts depend on, in the round trip that begins the transaction. What the locks of
+// the accounts protect is read by a statement after the one that locks.
+func (g *startGroup) read(ctx context.Context, tx *pg.Tx) error {
 	var accounts []protocol.AccountID
 	var owners []protocol.NodeID
 	var hashes [][]byte // nil element: no key
@@ -189,6 +189,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 		}
 		hashes = append(hashes, hash)
 	}
+	batch := &pgx.Batch{}
 	batch.Queue(groupAccountsSQL, pg.AccountArray(accounts))
 	batch.Queue(lockAccountsSQL, accounts)
 	batch.Queue(groupFactsSQL, accounts, owners, hashes).Query(func(rows pgx.Rows) error {
@@ -200,10 +201,14 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 		})
 		return err
 	})
+	return tx.Run(ctx, batch)
 }
 
 // run decides each start, then stores the accepted ones and commits.
 func (g *startGroup) run(ctx context.Context, tx *pg.Tx) error {
+	if err := g.read(ctx, tx); err != nil {
+		return err
+	}
 	if len(g.facts) != len(g.members) {
 		return fmt.Errorf("%d starts have %d rows of facts", len(g.members), len(g.facts))
 	}
