@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +186,93 @@ func drawEvents(t *rapid.T) []Payload {
 		}
 	}
 	return events
+}
+
+// drawTurn draws events that a turn can have, in an order that it can have.
+func drawTurn(t *rapid.T) []Payload {
+	var events []Payload
+	open := map[PartID]PartType{}
+	for n := range rapid.IntRange(1, 30).Draw(t, "events") {
+		id, text, cut := partID(n+1), rapid.StringN(0, 8, -1).Draw(t, "text"), rapid.Bool().Draw(t, "cut")
+		tool := DeriveToolID(goldenTurn, n)
+		var ids []PartID
+		for id := range open {
+			ids = append(ids, id)
+		}
+		slices.SortFunc(ids, func(a, b PartID) int { return strings.Compare(a.String(), b.String()) })
+		if len(ids) == 0 || rapid.Bool().Draw(t, "opens") {
+			var supersedes []PartID
+			if len(ids) > 0 && cut { // the parts of a step that failed
+				supersedes = ids
+				clear(open)
+			}
+			switch kind := rapid.SampledFrom([]PartType{PartText, PartCode, PartReasoning, PartTool, PartNotice, PartArtifact}).Draw(t, "type"); kind {
+			case PartText:
+				events, open[id] = append(events, &AnswerStarted{PartID: id, Supersedes: supersedes}), kind
+			case PartCode:
+				events, open[id] = append(events, &CodeStarted{PartID: id, Language: "go", Supersedes: supersedes}), kind
+			case PartReasoning:
+				events, open[id] = append(events, &ReasoningStarted{PartID: id, Supersedes: supersedes}), kind
+			case PartTool:
+				events, open[id] = append(events, &ToolStarted{
+					PartID: id, ToolID: tool, ToolName: "demo", Kind: "compute", Title: "Demo", Input: json.RawMessage("{}"), State: ToolPending, Supersedes: supersedes,
+				}), kind
+			case PartNotice:
+				events = append(events, &SteeringApplied{SteeringID: mustParse[steeringKind]("st_01h2xcejqtf2nbrexx3vqjhp46"), PartID: id, Text: text, Step: n + 1})
+			case PartArtifact:
+				events = append(events, &ArtifactUpdated{
+					PartID: id, ArtifactID: mustParse[artifactKind]("art_01h2xcejqtf2nbrexx3vqjhp48"), Version: int64(n + 1), Kind: ArtifactDocument, Title: "Plan", CreatedBy: ByModel,
+				})
+			}
+			continue
+		}
+		one := rapid.SampledFrom(ids).Draw(t, "part")
+		ends := rapid.Bool().Draw(t, "ends")
+		switch kind := open[one]; {
+		case kind == PartText && ends:
+			events = append(events, &AnswerCompleted{PartID: one, Text: text, Citations: []Citation{}, Truncated: cut})
+		case kind == PartText:
+			events = append(events, &AnswerDelta{PartID: one, Delta: text})
+		case kind == PartCode && ends:
+			events = append(events, &CodeCompleted{PartID: one, Code: text, Truncated: cut})
+		case kind == PartCode:
+			events = append(events, &CodeDelta{PartID: one, Delta: text})
+		case kind == PartReasoning && ends:
+			events = append(events, &ReasoningCompleted{PartID: one, Text: text, Truncated: cut})
+		case kind == PartReasoning:
+			events = append(events, &ReasoningDelta{PartID: one, Delta: text})
+		case ends:
+			events = append(events, &ToolCompleted{PartID: one, ToolID: tool, State: ToolSucceeded, Output: text, Truncated: cut, DurationMS: int64(n + 1)})
+		default:
+			events = append(events, &ToolStateChanged{PartID: one, ToolID: tool, State: ToolRunning})
+		}
+		if ends {
+			delete(open, one)
+		}
+	}
+	return events
+}
+
+// TestTheAppFoldsAsTheServiceDoes writes turns with the parts that their events fold to. fold.test.ts of the web app reads the
+// file and folds them itself.
+func TestTheAppFoldsAsTheServiceDoes(t *testing.T) {
+	var all []byte
+	turns := [][]Payload{slices.DeleteFunc(samples(), func(p Payload) bool { return p.EventType() == SnapshotSpec.Type })}
+	for seed := range 20 {
+		turns = append(turns, rapid.Custom(drawTurn).Example(seed))
+	}
+	for _, events := range turns {
+		frames := []json.RawMessage{}
+		for i, payload := range events {
+			frames = append(frames, encode(t, nil, int64(i+1), payload))
+		}
+		line, err := json.Marshal(map[string]any{"events": frames, "parts": folded(events...).Parts()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, line...), '\n')
+	}
+	golden(t, "testdata/fold.golden", all)
 }
 
 func frameEvents(t *rapid.T, first int64, events []Payload) []byte {

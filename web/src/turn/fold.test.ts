@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { TurnEvent } from "../generated/events";
-import { awaitsApproval, foldTurn, openTurn, type TurnView } from "./fold";
+import type { Part, TurnEvent } from "../generated/events";
+import { awaitsApproval, foldTurn, openTurn, type PartView, type TurnView } from "./fold";
 import { random, randomTurn } from "./turn.fake";
 
 const golden = readFileSync(new URL("../../../protocol/testdata/events.golden", import.meta.url), "utf8")
@@ -16,6 +16,20 @@ describe("folding a turn", () => {
     const view = foldTurn(openTurn(events[0]!.turn_id), events);
     expect(view.last).toBe(events.length);
     expect(view.finished).not.toBeNull();
+  });
+
+  // protocol/fold_test.go writes these turns, with the parts that the service makes of them.
+  test("gives the same parts as the service", () => {
+    const turns = readFileSync(new URL("../../../protocol/testdata/fold.golden", import.meta.url), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { events: TurnEvent[]; parts: Part[] });
+    expect(turns.length).toBeGreaterThan(10);
+    // A resource has no empty texts.
+    const shown = ({ since: _, toolProgress: __, ...part }: PartView) =>
+      Object.fromEntries(Object.entries(part).filter(([, value]) => value !== ""));
+    for (const [at, { events, parts }] of turns.entries())
+      expect(foldTurn(openTurn(events[0]!.turn_id), events).parts.map(shown), `turn ${at}`).toEqual(parts);
   });
 
   test("any split, repetition and order of the events gives the same view", () => {
