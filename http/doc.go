@@ -6,5 +6,5 @@
 // Package router builds three things from that line, so that none can be forgotten: the entry of the router, the checks in front of
 // the handler, and the operation in the OpenAPI document.
 //
-// Handlers are short, have no state and contain no SQL. They return errors, which package response maps to statuses.
+// Handlers are short, contain no SQL, and have no state except caches and the queues of accounts. They return errors, which package response maps to statuses.
 package http

@@ -1,6 +1,7 @@
 // Package persistence stores the data of Turnstone: all durable state in Postgres, rate limits in Redis, large byte
 // contents in an object store. Each noun has a package below it, and this package opens them all. Only it and the packages
-// below it use pgx, go-redis or S3. They start no background work except the journal's writers and the jobs that cmd starts.
+// below it use pgx, go-redis or S3. Their background work ends with the calls that started
+// it, except the journal's writers, the goroutines that share round trips (pg.Batcher) and the jobs that cmd starts.
 //
 // A rule that depends on stored rows is decided here, in the transaction that has locked them, by a function that runs no
 // statement: for example, decide in turns/decide.go decides what the start of a turn does. Rules that need no row are in package

@@ -1,5 +1,5 @@
-// Package metering counts the tokens of every model call, and limits those of an account in a day. Turns and titles call
-// models only through it.
+// Package metering counts the tokens of every model call, and limits those of an account in a day. Turns, titles and
+// research tasks call models only through it.
 package metering
 
 import (

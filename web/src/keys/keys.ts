@@ -66,7 +66,7 @@ export const onMac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(
 
 export const keysOf = (action: Action): string => formatKeys(shortcuts[action].keys, onMac);
 
-/** The latest requested action and the number of requests. pages/shortcuts.tsx executes the action. */
+/** The latest requested action and the number of requests. layout/shortcuts.tsx executes the action. */
 export const useRequestedAction = create<{ action: Action | null; count: number }>(() => ({ action: null, count: 0 }));
 
 export const requestAction = (action: Action): void =>

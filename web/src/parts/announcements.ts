@@ -1,4 +1,4 @@
-// Announcements for screen readers; transcript/status.tsx renders them into live regions.
+// Announcements for screen readers; features/conversation/status.tsx renders them into live regions.
 import { create } from "zustand";
 
 export const useAnnouncement = create<{ text: string; count: number; urgent: boolean }>(() => ({
