@@ -5,8 +5,8 @@ import { useMoving } from "./moving";
 import { closeSignOut, isUnsent, useUnsent } from "./sign-out";
 
 export { confirmDeletion, useSendWhenLeft } from "./deletion";
-export { SelectionToolbar } from "./conversations";
-export { useListedParts } from "./list";
+export { SelectionToolbar } from "./conversation-list";
+export { useListedParts } from "./listed-parts";
 export { archive, restore, setPinned } from "./placement";
 export { editTitle, useEditing } from "./editing";
 export { DeletionDialogs, PlacementItems, TitleEditor } from "./organizing";

@@ -8,7 +8,7 @@ import { Icon, type IconName } from "../../controls/icon";
 import { requestAction, keysOf } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import { AccountMenu } from "./account-menu";
-import { Conversations } from "./conversations";
+import { Conversations } from "./conversation-list";
 import { Projects } from "../projects";
 import { useApprovals } from "../../turn/use-approvals";
 

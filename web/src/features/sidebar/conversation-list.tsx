@@ -12,7 +12,7 @@ import { onMac } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
 import { haveSameKeys, linesOf, neighbour, type Group, type Line } from "./groups";
-import { useListedParts } from "./list";
+import { useListedParts } from "./listed-parts";
 import { isStored } from "../../api/provisional";
 import { editTitle } from "./editing";
 import { TitleEditor } from "./organizing";
