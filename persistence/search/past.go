@@ -122,7 +122,7 @@ func (s *Store) reach(ctx context.Context, q *turnlog.PastQuery, projects []prot
 	case r.temporary:
 		return r, nil, &turnlog.Refusal{Code: turnlog.RefusedTemporary, Detail: "A temporary conversation does not read other conversations."}
 	case !slices.Contains(r.granted, protocol.SourceConversations):
-		return r, nil, &turnlog.Refusal{Code: turnlog.RefusedConsent, Detail: "The user has not allowed other conversations to be read. It can be allowed in the settings."}
+		return r, nil, &turnlog.Refusal{Code: turnlog.RefusedConsent, Detail: "The user does not allow other conversations to be read. It can be allowed in the settings."}
 	}
 	return r, open, nil
 }
