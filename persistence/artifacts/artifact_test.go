@@ -312,7 +312,7 @@ func TestArtifactsCountInTheQuota(t *testing.T) {
 	w := storetest.NewWorldOn(t, database, db)
 	f := &fixture{World: w, turn: w.Start(w.Request(nil, "write"))}
 	made := f.written(f.write(protocol.ArtifactDocument, strings.Repeat("x", 600)))
-	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("y", 401)), turnlog.RefusedSize, "400 bytes more")
+	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("y", 401)), turnlog.RefusedSize, "400 bytes of storage left")
 	_, err = f.put(made, strings.Repeat("z", 401))
 	storetest.WantCode(t, err, protocol.CodeTooLarge)
 	used, limit, err := db.Uploads.Stored(t.Context(), f.Account)
