@@ -42,7 +42,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/recent", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/ownership", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/recent", "protocol/timelimit", "protocol/failpoint", "protocol/clip", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/ownership", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
 		"actors/llm", "actors/retry", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/modelinput", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/follow", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors/research", "actors/research/work", "actors",
@@ -109,7 +109,7 @@ var alsoPure = map[string][]string{
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/actors/routing", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/actors/routing", "turnstone/protocol", "turnstone/protocol/clip", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // timeValues is what a state machine may use of package time: values that it is given, but no clock.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/foreign"
 )
 
@@ -75,10 +75,10 @@ func WriteTitle(ctx context.Context, model *metering.Model, account protocol.Acc
 
 func excerpt(text string) string {
 	text = strings.TrimSpace(text)
-	if utf8.RuneCountInString(text) <= titleExcerpt {
-		return text
+	if short := clip.Runes(text, titleExcerpt); short != text {
+		return short + " …"
 	}
-	return string([]rune(text)[:titleExcerpt]) + " …"
+	return text
 }
 
 // cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
@@ -86,8 +86,5 @@ func cleanTitle(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(foreign.Clean(foreign.Storable(text))), "\n")
 	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
 	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
-	if runes := []rune(line); len(runes) > maxGeneratedTitle {
-		line = strings.TrimSpace(string(runes[:maxGeneratedTitle-1])) + "…"
-	}
-	return line
+	return clip.Ellipsis(line, maxGeneratedTitle)
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"unicode"
 
+	"turnstone/protocol/clip"
 	"turnstone/protocol/filetype"
+	"turnstone/protocol/foreign"
 )
 
 // Stored returns the header Content-Disposition of a download of a file under its own name, which was cleaned when it was stored;
@@ -37,10 +39,7 @@ func Attachment(name, otherwise, extension string) string {
 		}
 		return ' '
 	}, name)
-	safe = strings.Join(strings.Fields(safe), " ")
-	if runes := []rune(safe); len(runes) > maxFileName {
-		safe = string(runes[:maxFileName])
-	}
+	safe = clip.Runes(foreign.OneLine(safe), maxFileName)
 	if safe = strings.Trim(safe, ". -"); safe == "" {
 		safe = otherwise
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // NoRobots is the X-Robots-Tag of every response: search engines list nothing of the service.
@@ -239,7 +239,7 @@ func shorten(text string, most int) string {
 		return text
 	}
 	const mark = "…"
-	return foreign.Prefix(text, most-len(mark)) + mark
+	return clip.Bytes(text, most-len(mark)) + mark
 }
 
 func encodeCurrent(current any) json.RawMessage {

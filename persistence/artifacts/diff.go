@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 )
 
 // Limits of a difference, which protocol.ArtifactDiff publishes.
@@ -145,24 +146,14 @@ func hunks(a, b []string, spans []span) *protocol.ArtifactDiff {
 					diff.Truncated = true
 					break
 				}
-				text, cut := clip(line)
+				text := clip.Runes(line, shownRunes)
+				cut := len(text) < len(line)
 				diff.Truncated = diff.Truncated || cut
 				hunk.Lines = append(hunk.Lines, protocol.DiffLine{Change: part.change, Text: text})
 			}
 		}
 	}
 	return diff
-}
-
-// clip returns the first characters of a line, and whether it has more.
-func clip(line string) (text string, cut bool) {
-	n := 0
-	for i := range line {
-		if n++; n > shownRunes {
-			return line[:i], true
-		}
-	}
-	return line, false
 }
 
 // unified returns a difference as text, of at most so many bytes.

@@ -10,6 +10,7 @@ import (
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 )
 
 // maxForkDepth limits the messages that one fork copies, so that the copy stays within the statement timeout.
@@ -114,6 +115,6 @@ func (l *LockedConversation) forkTitle(name string) string {
 	if name != "" || l.Title == "" {
 		return name
 	}
-	title := firstRunes(l.Title, protocol.MaxTitle-len(forkSuffix))
+	title := clip.Runes(l.Title, protocol.MaxTitle-len(forkSuffix))
 	return strings.TrimSpace(title) + forkSuffix
 }

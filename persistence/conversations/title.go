@@ -10,6 +10,7 @@ import (
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 )
 
 // maxTitleInput limits the text of each message that a title is generated from, in runes. A longer text does not
@@ -19,7 +20,7 @@ const maxTitleInput = 4000
 // ProvisionalTitle returns the first words of a message. They are the title of its conversation until the service
 // generates a title, which it does only when an answer completes, or the user sets one.
 func ProvisionalTitle(message string) string {
-	words := strings.Fields(firstRunes(message, maxTitleInput))
+	words := strings.Fields(clip.Runes(message, maxTitleInput))
 	title := ""
 	for _, word := range words {
 		if strings.HasPrefix(word, "```") {
@@ -28,7 +29,7 @@ func ProvisionalTitle(message string) string {
 		next := strings.TrimSpace(title + " " + word)
 		if utf8.RuneCountInString(next) > protocol.MaxProvisionalTitle {
 			if title == "" { // a long word, or a language without spaces
-				title = firstRunes(word, protocol.MaxProvisionalTitle-1)
+				title = clip.Runes(word, protocol.MaxProvisionalTitle-1)
 			}
 			return title + "…"
 		}
@@ -47,7 +48,7 @@ const setAutoTitleSQL = `
 // counts the account's own changes. set is false if the user's title is kept, if nothing changed, or if the
 // conversation was deleted.
 func (s *Store) SetAutoTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string) (set bool, err error) {
-	title = firstRunes(strings.TrimSpace(title), protocol.MaxTitle)
+	title = clip.Runes(strings.TrimSpace(title), protocol.MaxTitle)
 	if title == "" {
 		return false, nil
 	}
@@ -97,16 +98,5 @@ func textOf(parts []protocol.Part) string {
 			texts = append(texts, part.Text)
 		}
 	}
-	return firstRunes(strings.Join(texts, "\n"), maxTitleInput)
-}
-
-// firstRunes returns the first n runes of text.
-func firstRunes(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
-	}
-	return text
+	return clip.Runes(strings.Join(texts, "\n"), maxTitleInput)
 }

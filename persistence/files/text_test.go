@@ -13,7 +13,7 @@ import (
 	"turnstone/persistence/search"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/turnlog"
 )
 
@@ -51,7 +51,7 @@ func (s *shelf) add(name, text string, blocks ...protocol.TextBlock) protocol.Fi
 	batch := &pgx.Batch{}
 	batch.Queue(`insert into file_texts (account_id, file_id, state, size, pages, tokens) values ($1, $2, 'done', $3, nullif($4, 0), 1)`, s.Account, id, len(text), len(blocks))
 	for start := 0; start < len(text); {
-		end, within := start+len(foreign.Prefix(text[start:], chunkBytes)), []protocol.TextBlock{}
+		end, within := start+len(clip.Bytes(text[start:], chunkBytes)), []protocol.TextBlock{}
 		for _, b := range blocks {
 			if b.Offset < end && b.Offset+b.Length > start {
 				within = append(within, b)

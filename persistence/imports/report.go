@@ -1,6 +1,10 @@
 package imports
 
-import "turnstone/protocol"
+import (
+	"turnstone/protocol"
+
+	"turnstone/protocol/clip"
+)
 
 // note adds an entry to the report.
 func (r *run) note(entry protocol.ImportEntry) {
@@ -14,9 +18,7 @@ func (r *run) note(entry protocol.ImportEntry) {
 		return
 	}
 	const most = 300
-	if runes := []rune(entry.Title); len(runes) > most {
-		entry.Title = string(runes[:most])
-	}
+	entry.Title = clip.Runes(entry.Title, most)
 	r.report.Entries = append(r.report.Entries, entry)
 }
 

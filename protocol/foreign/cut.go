@@ -2,7 +2,8 @@ package foreign
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"turnstone/protocol/clip"
 )
 
 // borders are where a text is cut, best first: between paragraphs, lines, sentences and words.
@@ -13,7 +14,7 @@ func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	text = Prefix(text, limit)
+	text = clip.Bytes(text, limit)
 	from := len(text) - len(text)/4
 	for _, border := range borders {
 		if at := strings.LastIndex(text[from:], border); at >= 0 {
@@ -21,19 +22,6 @@ func Cut(text string, limit int) string {
 		}
 	}
 	return text
-}
-
-// Prefix returns the whole characters in the first limit bytes of a text. What is no UTF-8 is cut anywhere.
-func Prefix(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for end := limit; end >= 0 && end > limit-utf8.UTFMax; end-- {
-		if utf8.RuneStart(text[end]) {
-			return text[:end]
-		}
-	}
-	return text[:limit]
 }
 
 // OneLine returns a text with a space for each run of white space, also for its line breaks.

@@ -83,17 +83,3 @@ func FuzzForeignText(f *testing.F) {
 		}
 	})
 }
-
-func TestPrefixHasOnlyWholeCharacters(t *testing.T) {
-	for limit, want := range map[int]string{0: "", 1: "a", 2: "a", 3: "a", 4: "a€", 5: "a€b", 9: "a€b"} {
-		if got := Prefix("a€b", limit); got != want {
-			t.Errorf("the first %d bytes are %q, want %q", limit, got, want)
-		}
-	}
-	if got := Prefix("𝔘", 3); got != "" {
-		t.Errorf("a part of a character is %q", got)
-	}
-	if invalid := strings.Repeat("\x80", 10); Prefix(invalid, 6) != invalid[:6] {
-		t.Errorf("the first 6 bytes of no character are %q", Prefix(invalid, 6))
-	}
-}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
+	"turnstone/protocol/foreign"
 )
 
 // output collects what code prints and makes. The code adds to it while another goroutine may take the result.
@@ -52,12 +54,10 @@ func (o *output) add(artifact *Artifact) string {
 
 // title returns the title of the n-th artifact.
 func title(artifact *Artifact, n int) string {
-	runes := []rune(strings.Join(strings.Fields(artifact.Title), " "))
+	title := foreign.OneLine(artifact.Title)
 	switch {
-	case len(runes) > protocol.MaxTitle:
-		return string(runes[:protocol.MaxTitle])
-	case len(runes) > 0:
-		return string(runes)
+	case title != "":
+		return clip.Runes(title, protocol.MaxTitle)
 	case artifact.Kind == protocol.ArtifactTable:
 		return fmt.Sprintf("Table %d", n)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 //go:embed prelude.js
@@ -222,7 +222,7 @@ func shorten(text string) string {
 	if len(text) <= maxDetail {
 		return text
 	}
-	return foreign.Prefix(text, maxDetail) + "…"
+	return clip.Bytes(text, maxDetail) + "…"
 }
 
 // addTable adds a table: rows of texts as JSON, the header first. Shorter rows are filled. It returns what is wrong, for the

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"turnstone/protocol/clip"
 )
 
 // The drawing, in pixels.
@@ -61,9 +63,7 @@ func (c *chart) draw() string {
 
 // text returns a text of the code, shortened and escaped.
 func text(of string, most int) string {
-	if runes := []rune(of); len(runes) > most {
-		of = string(runes[:most-1]) + "…"
-	}
+	of = clip.Ellipsis(of, most)
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xfffe || r == 0xffff { // they are not allowed in XML
 			return ' '

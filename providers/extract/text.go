@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // Error is the failure to read a content, which a repeat would not change.
@@ -65,7 +65,7 @@ func (t *text) write(piece string) error {
 		t.b.WriteString(piece)
 		return nil
 	}
-	t.b.WriteString(foreign.Prefix(piece, free))
+	t.b.WriteString(clip.Bytes(piece, free))
 	t.truncated = true
 	return errFull
 }
@@ -109,7 +109,7 @@ func (t *text) end() {
 const maxTitle = 200
 
 func shorten(title string) string {
-	return foreign.Prefix(strings.Join(strings.Fields(title), " "), maxTitle)
+	return clip.Bytes(strings.Join(strings.Fields(title), " "), maxTitle)
 }
 
 // clean replaces invalid bytes and NUL by U+FFFD, the other control characters by spaces, and the ends of lines by \n.

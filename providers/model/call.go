@@ -15,7 +15,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 	"turnstone/providers/model/lenient"
 )
 
@@ -207,7 +207,7 @@ func (c *Call) emitText(kind llm.ChunkKind, text string) error {
 		c.layout.addText(len(text))
 	}
 	for text != "" {
-		piece := foreign.Prefix(text, maxPiece)
+		piece := clip.Bytes(text, maxPiece)
 		text = text[len(piece):]
 		c.output.add(piece)
 		if err := c.emit(llm.Chunk{Kind: kind, Text: piece}); err != nil {

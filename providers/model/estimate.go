@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"turnstone/actors/llm"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 	"turnstone/providers/tokens"
 )
 
@@ -43,7 +43,7 @@ type sample struct {
 func (s *sample) add(piece string) {
 	s.length += len(piece)
 	if free := outputSample - s.text.Len(); free > 0 {
-		s.text.WriteString(foreign.Prefix(piece, free))
+		s.text.WriteString(clip.Bytes(piece, free))
 	}
 }
 

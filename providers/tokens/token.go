@@ -8,7 +8,7 @@ import (
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // The limits of the estimate. Text is tokenised in windows, because the time for one long word is not linear in its
@@ -32,7 +32,7 @@ func Estimate(text string) int {
 	const windows = sample / window
 	stride, counted, found := len(text)/windows, 0, 0
 	for i := range windows {
-		part := foreign.Prefix(text[i*stride:], window)
+		part := clip.Bytes(text[i*stride:], window)
 		counted += len(part)
 		found += countWindows(part)
 	}
@@ -42,7 +42,7 @@ func Estimate(text string) int {
 func countWindows(text string) int {
 	found := 0
 	for text != "" {
-		part := foreign.Prefix(text, window)
+		part := clip.Bytes(text, window)
 		text = text[len(part):]
 		n, err := vocabulary().Count(strings.ToValidUTF8(part, "?"))
 		if err != nil { // only at limits of the tokenizer, which a window does not reach

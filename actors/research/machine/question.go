@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/foreign"
 )
 
@@ -38,19 +39,11 @@ func (b *Batch) changeQuestion(q *question, trigger protocol.ResearchStepTrigger
 }
 
 // planned returns a text as a question of the plan.
-func planned(text string) string { return clip(foreign.OneLine(text), maxQuestion) }
+func planned(text string) string { return clip.Ellipsis(foreign.OneLine(text), maxQuestion) }
 
 // asks reports whether the plan has a question, also a struck one.
 func (m *Machine) asks(text string) bool {
 	return slices.ContainsFunc(m.questions, func(q *question) bool { return strings.EqualFold(q.Question, text) })
-}
-
-// clip cuts a text after a number of characters.
-func clip(text string, limit int) string {
-	if runes := []rune(text); len(runes) > limit {
-		return strings.TrimSpace(string(runes[:limit-1])) + "…"
-	}
-	return text
 }
 
 // has reports whether the plan has a question.

@@ -7,6 +7,7 @@ import (
 
 	"turnstone/actors/research/evidence"
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/researchlog"
 )
 
@@ -156,7 +157,7 @@ func (w *works) add(s *source, page *researchlog.Page) *source {
 func (b *Batch) take(s *source, page *researchlog.Page, known *works) {
 	s.page = page
 	if page.Title != "" {
-		s.Title = clip(page.Title, maxTitle)
+		s.Title = clip.Ellipsis(page.Title, maxTitle)
 	}
 	if page.URL != "" {
 		s.URL = &page.URL

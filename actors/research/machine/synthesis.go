@@ -7,6 +7,7 @@ import (
 
 	"turnstone/actors/research/evidence"
 	"turnstone/protocol"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
 )
@@ -107,7 +108,7 @@ func plain(text string) string {
 	if len(text) <= maxSection {
 		return text
 	}
-	text = foreign.Prefix(text, maxSection)
+	text = clip.Bytes(text, maxSection)
 	if at := strings.LastIndex(text, "\n"); at > maxSection/2 {
 		text = text[:at]
 	}
@@ -121,7 +122,7 @@ func (b *Batch) complete(message protocol.MessageID) {
 	b.renumber(checked.Order)
 	artifact := protocol.DeriveReportID(b.spec.TaskID)
 	b.report = &researchlog.Report{
-		ConversationID: b.spec.ConversationID, ArtifactID: artifact, MessageID: message, Title: clip(b.spec.Question, maxTitle), Checks: checked.ResearchChecks,
+		ConversationID: b.spec.ConversationID, ArtifactID: artifact, MessageID: message, Title: clip.Ellipsis(b.spec.Question, maxTitle), Checks: checked.ResearchChecks,
 		Content: checked.text + b.listSources(words), Notice: b.messageOf(checked.text), Citations: b.citations(),
 	}
 	for n := range 3 {

@@ -87,7 +87,7 @@ func (a *assets) find(pointer string) (id protocol.FileID, has bool) {
 	if a == nil {
 		return id, false
 	}
-	pointer = clip(pointer, maxPointer)
+	pointer = firstBytes(pointer, maxPointer)
 	if _, name, is := strings.Cut(pointer, "://"); is { // after file-service, too
 		pointer = name
 	}
@@ -100,7 +100,7 @@ func (a *assets) byName(pointer string) *zip.File {
 	if a == nil || pointer == "" {
 		return nil
 	}
-	pointer = clip(pointer, maxPointer)
+	pointer = firstBytes(pointer, maxPointer)
 	if file := a.byPath(pointer); file != nil {
 		return file
 	}
@@ -138,7 +138,7 @@ func (c *Conversation) attachNamed(m *receiving, names ...string) {
 	shown := ""
 	for _, name := range names {
 		if shown == "" {
-			shown = path.Base(clip(name, maxPointer))
+			shown = path.Base(firstBytes(name, maxPointer))
 		}
 		file := m.files.byName(name)
 		if file == nil {

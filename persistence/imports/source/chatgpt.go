@@ -103,7 +103,7 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message 
 	if from.Status == "in_progress" {
 		m.Status = protocol.MessageIncomplete
 	}
-	if name := clip(string(from.Metadata.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
+	if name := firstBytes(string(from.Metadata.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
 	if call := c.chatGPTCall(&from.Content, string(from.Recipient)); call != nil {

@@ -148,7 +148,7 @@ func (c *Conversation) claudeArtifact(m *Message, input jsontext.Value) *protoco
 		c.note(protocol.ImportUnreadable, 1)
 		return nil
 	}
-	id := clip(string(call.ID), maxID)
+	id := firstBytes(string(call.ID), maxID)
 	v := &Artifact{CreatedAt: m.CreatedAt, Title: string(call.Title), Content: string(call.Content), source: id}
 	v.Kind, v.Language = kindOf(string(call.Type), string(call.Language))
 	before := c.version(id, string(call.Old))

@@ -11,7 +11,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // lenient accepts what other programs write: text that is not UTF-8 and lone surrogates, which become U+FFFD, and
@@ -377,7 +377,7 @@ func (d *decoder) headMember(c *Conversation, name string) (is bool, err error) 
 		}
 		err := d.value(&project)
 		if project.ID != "" {
-			c.ProjectID = claudeProject(clip(string(project.ID), maxID))
+			c.ProjectID = claudeProject(firstBytes(string(project.ID), maxID))
 		}
 		return true, err
 	case "pinned":
@@ -401,7 +401,7 @@ func (d *decoder) text(to *string) error {
 	err := d.value(&value)
 	if value != "" {
 		const most = 64 << 10 // more than any of these fields may have
-		*to = foreign.Prefix(string(value), most)
+		*to = clip.Bytes(string(value), most)
 	}
 	return err
 }

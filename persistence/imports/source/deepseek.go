@@ -59,7 +59,7 @@ func (c *Conversation) deepSeekMessage(m *receiving, from *deepSeekMessage, cont
 	if content != "" {
 		m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartText, Text: content})
 	}
-	if name := clip(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
+	if name := firstBytes(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
 	for _, file := range from.Files {

@@ -136,7 +136,7 @@ func (d *decoder) memory(c *Conversation, project string) error {
 		if e.ofProjects == nil {
 			e.ofProjects = map[*File]string{}
 		}
-		e.ofProjects[f] = clip(project, maxID)
+		e.ofProjects[f] = firstBytes(project, maxID)
 	}
 	e.files, e.memories, c.memory = append(e.files, f), e.memories+1, c.memory+need
 	return nil

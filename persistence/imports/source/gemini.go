@@ -41,7 +41,7 @@ func (d *decoder) activityMember(a *activity, name string) (is bool, err error) 
 	case "header":
 		var header text
 		err := d.value(&header)
-		a.products += " " + clip(string(header), maxID)
+		a.products += " " + firstBytes(string(header), maxID)
 		return true, err
 	case "products":
 		a.is = true
@@ -49,7 +49,7 @@ func (d *decoder) activityMember(a *activity, name string) (is bool, err error) 
 		err := d.value(&products)
 		const most = 20
 		for _, product := range products[:min(len(products), most)] {
-			a.products += " " + clip(string(product), maxID)
+			a.products += " " + firstBytes(string(product), maxID)
 		}
 		return true, err
 	case "time":
@@ -288,7 +288,7 @@ func (h *htmlCell) token(kind html.TokenType, from *html.Tokenizer) (ended *acti
 	}
 	switch {
 	case h.in == "header" && kind == html.TextToken:
-		h.products = clip(h.products+" "+html.UnescapeString(clip(raw, maxID)), maxName)
+		h.products = firstBytes(h.products+" "+html.UnescapeString(firstBytes(raw, maxID)), maxName)
 	case h.in == "content":
 		if string(name) == "div" {
 			if h.depth += map[html.TokenType]int{html.StartTagToken: 1, html.EndTagToken: -1}[kind]; h.depth < 0 {
@@ -368,7 +368,7 @@ func (a *activity) withoutFiles(lines []string) (rest []string) {
 
 func geminiTime(line string) time.Time {
 	const most = 60
-	text := strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(html.UnescapeString(clip(line, most)), "\u202f", " "), "\u00a0", " "))
+	text := strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(html.UnescapeString(firstBytes(line, most)), "\u202f", " "), "\u00a0", " "))
 	for _, layout := range geminiTimes {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at.UTC()

@@ -142,7 +142,7 @@ func (c *Conversation) libreMessage(from *libreMessage, files *assets) Message {
 	if string(from.Failed) == "true" {
 		m.Status = protocol.MessageFailed
 	}
-	if name := clip(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
+	if name := firstBytes(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
 	for i := range from.Content {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // Conversation is one conversation of an export.
@@ -147,7 +147,7 @@ func (c *Conversation) add(m Message) {
 		c.note(protocol.ImportMessagesCut, 1)
 		return
 	}
-	m.ID, m.Parent = clip(m.ID, maxID), clip(m.Parent, maxID)
+	m.ID, m.Parent = firstBytes(m.ID, maxID), firstBytes(m.Parent, maxID)
 	if !m.Hidden && (c.visible >= maxMessages || c.memory >= maxMemory-c.most()) { // cleaning the parts would be in vain
 		c.note(protocol.ImportMessagesCut, 1)
 		m.Hidden, m.Parts = true, nil
@@ -251,7 +251,7 @@ func (c *Conversation) cleanPart(p *protocol.Part) {
 		}
 	}
 	if len(p.Output) > maxOutput {
-		p.Output, p.Truncated = foreign.Prefix(p.Output, maxOutput), true
+		p.Output, p.Truncated = clip.Bytes(p.Output, maxOutput), true
 		cut++
 	}
 	c.note(protocol.ImportTextCut, cut)
@@ -270,7 +270,7 @@ func divide(p protocol.Part, most int) []protocol.Part {
 	}
 	var all []protocol.Part
 	for rest := *long; ; {
-		*long = foreign.Prefix(rest, most)
+		*long = clip.Bytes(rest, most)
 		if line := strings.LastIndexByte(*long, '\n'); line > most/2 && len(*long) < len(rest) {
 			*long = rest[:line+1]
 		}
@@ -303,7 +303,7 @@ func (c *Conversation) finish(now time.Time) {
 		c.Draft = draft
 		c.note(protocol.ImportTextCut, 1)
 	}
-	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
+	c.ID, c.Active = firstBytes(c.ID, maxID), firstBytes(c.Active, maxID)
 	c.CreatedAt = bounded(c.CreatedAt, c.firstTime(now), now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
 	if c.pinned && c.PinnedAt.IsZero() {
@@ -374,7 +374,7 @@ func (c *Conversation) line(text string, limit int) string {
 // shortLine returns a text as one line of at most limit characters, and whether it was longer.
 func shortLine(text string, limit int) (clean string, cut bool) {
 	const most = 16 // bytes of a character with the white space around it
-	short := foreign.Prefix(text, most*limit)
+	short := clip.Bytes(text, most*limit)
 	cut = len(short) < len(text)
 	clean = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -397,17 +397,11 @@ func bounded(at, otherwise, now time.Time) time.Time {
 	return at
 }
 
-// clipRunes returns the first characters of a text.
-func clipRunes(text string, limit int) string {
-	short := foreign.Prefix(text, limit*utf8.UTFMax)
-	if utf8.RuneCountInString(short) > limit {
-		return string([]rune(short)[:limit])
-	}
-	return short
-}
+// clipRunes returns the first characters of a text, as a copy: a part of the text would keep all of it in memory.
+func clipRunes(text string, limit int) string { return strings.Clone(clip.Runes(text, limit)) }
 
-// clip shortens an identifier. Identifiers are compared, never shown.
-func clip(text string, limit int) string {
+// firstBytes returns the first bytes of a text, cut anywhere. What it cuts is compared or parsed, never shown.
+func firstBytes(text string, limit int) string {
 	if len(text) > limit {
 		return text[:limit]
 	}

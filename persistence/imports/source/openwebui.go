@@ -98,7 +98,7 @@ func (d *decoder) openMessage(c *Conversation, id string) error {
 	if from.ID == "" {
 		from.ID = text(id)
 	}
-	if id := clip(string(from.ID), maxID); id != "" {
+	if id := firstBytes(string(from.ID), maxID); id != "" {
 		if c.read[id] {
 			return nil // it was in the other list
 		}
@@ -141,7 +141,7 @@ func (c *Conversation) openMessage(from *openMessage, files *assets) Message {
 	case string(from.Done) == "false":
 		m.Status = protocol.MessageIncomplete
 	}
-	if name := clip(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
+	if name := firstBytes(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
 	m.Parts = joinTexts(c.openOutput(from.Output), openDetails(content))

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // ownMember reads a member of a protocol.ConversationExport.
@@ -28,7 +28,7 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 			UpdatedAt   when   `json:"updated_at"`
 		}
 		err := d.value(&draft)
-		c.Draft, c.DraftVersion, c.DraftUpdatedAt = foreign.Prefix(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
+		c.Draft, c.DraftVersion, c.DraftUpdatedAt = clip.Bytes(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
 		c.DraftAttachments = c.attachments(draft.Attachments)
 		return err
 	case "artifacts":
@@ -109,7 +109,7 @@ func (d *decoder) ownFollowUps(c *Conversation) error {
 			return err
 		}
 		f := FollowUp{
-			ID: clip(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: foreign.Prefix(string(from.Content), maxInput),
+			ID: firstBytes(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: clip.Bytes(string(from.Content), maxInput),
 			Profile: profile(from.Profile), Position: min(max(from.Position, -maxPosition), maxPosition), Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}
 		need := messageOverhead + len(f.ID) + len(f.Content)
@@ -153,14 +153,14 @@ func (d *decoder) own(c *Conversation) error {
 	}
 	err := d.value(&from)
 	const most = 64 << 10 // finish shortens them further
-	c.ID, c.Title, c.TitleSource = foreign.Prefix(string(from.ID), most), foreign.Prefix(string(from.Title), most), foreign.Prefix(string(from.TitleSource), most)
+	c.ID, c.Title, c.TitleSource = clip.Bytes(string(from.ID), most), clip.Bytes(string(from.Title), most), clip.Bytes(string(from.TitleSource), most)
 	c.Profile = profile(from.Profile)
 	c.CreatedAt, c.UpdatedAt, c.ChangedAt = from.CreatedAt.Time, from.ActivityAt.Time, from.UpdatedAt.Time
 	c.PinnedAt, c.ArchivedAt, c.Unread, c.Version = from.PinnedAt.Time, from.ArchivedAt.Time, from.Unread, version(from.Version)
-	c.ActiveBranch = clip(string(from.Branch), maxID)
+	c.ActiveBranch = firstBytes(string(from.Branch), maxID)
 	_ = c.ProjectID.UnmarshalText([]byte(from.Project)) // zero: in none
 	if c.Active == "" {
-		c.Active = clip(string(from.Head), maxID)
+		c.Active = firstBytes(string(from.Head), maxID)
 	}
 	const maxKeys, maxLength = 16, 512
 	for key, value := range from.Metadata {
@@ -201,7 +201,7 @@ func (d *decoder) ownBranches(c *Conversation) error {
 			return err
 		}
 		b := OwnBranch{
-			ID: clip(string(from.ID), maxID), Name: c.line(string(from.Name), protocol.MaxTitle), Base: clip(string(from.Base), maxID),
+			ID: firstBytes(string(from.ID), maxID), Name: c.line(string(from.Name), protocol.MaxTitle), Base: firstBytes(string(from.Base), maxID),
 			Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}
 		need := branchOverhead + len(b.ID) + len(b.Name) + len(b.Base)
@@ -248,7 +248,7 @@ func (d *decoder) ownMessages(c *Conversation) error {
 
 func (c *Conversation) ownMessage(from *ownMessage) Message {
 	m := Message{
-		ID: string(from.ID), Parent: string(from.Parent), Branch: clip(string(from.Branch), maxID), Sibling: from.Sibling, Role: string(from.Role), CreatedAt: from.CreatedAt.Time,
+		ID: string(from.ID), Parent: string(from.Parent), Branch: firstBytes(string(from.Branch), maxID), Sibling: from.Sibling, Role: string(from.Role), CreatedAt: from.CreatedAt.Time,
 		Status: protocol.MessageStatus(from.Status), Profile: profile(from.Profile), Usage: from.Usage, Routing: from.Routing,
 	}
 	if m.Role != protocol.RoleUser && m.Role != protocol.RoleAssistant {
@@ -262,7 +262,7 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 		m.Status = protocol.MessageIncomplete
 	}
 	if m.Routing != nil {
-		m.Routing.Reason = foreign.Prefix(m.Routing.Reason, maxReason)
+		m.Routing.Reason = clip.Bytes(m.Routing.Reason, maxReason)
 	}
 	if m.Routing != nil && (profile(text(m.Routing.Requested)) == nil || profile(text(m.Routing.Resolved)) == nil) {
 		m.Routing = nil
@@ -270,7 +270,7 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 	if u := m.Usage; u != nil && min(u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CachedInputTokens) < 0 {
 		m.Usage = nil
 	}
-	if name := clip(string(from.ModelID), maxModelName); name != "" {
+	if name := firstBytes(string(from.ModelID), maxModelName); name != "" {
 		m.ModelID = &name
 	}
 	for _, value := range from.Parts {

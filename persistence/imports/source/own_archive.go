@@ -441,11 +441,11 @@ func (a *ownArchive) file(d *decoder) error {
 		return err
 	}
 	f := &File{
-		Name: clipRunes(string(from.Name), longName), MediaType: clip(string(from.MediaType), maxMediaType), Size: from.Size, Version: version(from.Version),
+		Name: clipRunes(string(from.Name), longName), MediaType: firstBytes(string(from.MediaType), maxMediaType), Size: from.Size, Version: version(from.Version),
 		Deleted: !from.DeletedAt.IsZero(), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now), Listed: from.Path != "",
 	}
 	f.UpdatedAt = bounded(from.UpdatedAt.Time, f.CreatedAt, a.now)
-	hash, err := hex.DecodeString(clip(string(from.SHA256), maxID))
+	hash, err := hex.DecodeString(firstBytes(string(from.SHA256), maxID))
 	if f.ID.UnmarshalText([]byte(from.ID)) != nil || err != nil || len(hash) != 32 || f.Size < 1 {
 		return a.problem(protocol.ImportUnreadable, clipRunes(f.Name, maxName), "It is not a file of a library.")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // The calls of ChatGPT that write a document next to the conversation.
@@ -189,7 +189,7 @@ func (c *Conversation) update(content, pattern, replacement string, multiple boo
 			return content, false
 		}
 		changed = strings.Replace(content, pattern, replacement, times)
-		return foreign.Prefix(changed, protocol.MaxArtifactBytes+1), changed != content
+		return clip.Bytes(changed, protocol.MaxArtifactBytes+1), changed != content
 	}
 	if c.written.work += (len(content) + 1) * len(pattern); c.written.work > maxPatternWork {
 		return content, false

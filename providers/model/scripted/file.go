@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/clip"
 )
 
 // The form in which package actors/modelinput shows files.
@@ -95,7 +96,7 @@ func fromFiles(files []file, question string) string {
 			for sentence := range strings.SplitSeq(line, ". ") {
 				if n := countAsked(sentence, asked); n > most {
 					most = n
-					best = fmt.Sprintf("“%s” says: %s%s", f.name, clip(strings.TrimSpace(sentence), 400), f.marker(page))
+					best = fmt.Sprintf("“%s” says: %s%s", f.name, clip.Ellipsis(strings.TrimSpace(sentence), 400), f.marker(page))
 				}
 			}
 		}
@@ -117,7 +118,7 @@ func countAsked(sentence string, asked map[string]bool) int {
 func fromFound(result, asked string) string {
 	_, files := cutFiles(result)
 	if len(files) == 0 {
-		return "None of the files has these words: " + clip(asked, 160)
+		return "None of the files has these words: " + clip.Ellipsis(asked, 160)
 	}
 	if quoted := fromFiles(files, asked); quoted != "" {
 		return quoted

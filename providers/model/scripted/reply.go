@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/clip"
 )
 
 // The tools that the model knows how to use; it calls one only when the request offers it.
@@ -94,7 +95,7 @@ func reply(request llm.Request, turn turn) answer {
 		if !turn.hadStep {
 			built.reasoning.head = split(fmt.Sprintf(
 				"The request is about “%s”. First gather what is known, then order it from cause to effect, then check it against a counter-example.",
-				clip(about, 120)))
+				clip.Ellipsis(about, 120)))
 		}
 		body = sayExplanation(about)
 	default:
@@ -120,7 +121,7 @@ const sayAbout = "Turnstone runs conversations with language models so that noth
 	"What you are talking to is a script that stands in for a model. Give the service the address of a real one and the rest stays the same."
 
 func sayExplanation(about string) string {
-	return "Let us take it in steps.\n\n1. **What is asked.** You want to understand “" + clip(about, 160) + "”. It helps to separate what " +
+	return "Let us take it in steps.\n\n1. **What is asked.** You want to understand “" + clip.Ellipsis(about, 160) + "”. It helps to separate what " +
 		"is observed from what is concluded.\n2. **What drives it.** Most such questions turn on one cause that is easy to " +
 		"see and one that is easy to miss. Name both before weighing them.\n3. **What follows.** Once the causes stand in " +
 		"order, the answer is usually shorter than the question made it seem.\n\nI am only a script, so the substance is " +
@@ -132,7 +133,7 @@ func sayEcho(about string) string {
 		return "You sent me a message without any words for me to answer. Write a question, and I will do my best with it."
 	}
 	words := strings.Fields(about)
-	return "You wrote: “" + clip(about, 400) + "”\n\nThat is " + count(len(words), "word", "words") + ", and the one that carries the most seems to be “" +
+	return "You wrote: “" + clip.Ellipsis(about, 400) + "”\n\nThat is " + count(len(words), "word", "words") + ", and the one that carries the most seems to be “" +
 		longest(words) + "”. If I were a large model I would now tell you what others have written about it; as a script I can do " +
 		"something humbler, and ask what you would like to happen with it.\n\nDo you want it shortened, put in order, or turned into " +
 		"a plan? Say so, even while I am still writing, and the next sentence will take it into account."
@@ -152,7 +153,7 @@ func longest(words []string) string {
 			best = word
 		}
 	}
-	return clip(best, 40)
+	return clip.Ellipsis(best, 40)
 }
 
 // toolFor chooses a tool call for the question, once per question.
@@ -169,7 +170,7 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 		return newCall(request, 0, toolTime, map[string]any{name: zoneIn(about)}), true
 	}
 	if actionAsked.MatchString(about) && offered(request, toolAction) && !turn.calledTools {
-		return newCall(request, 0, toolAction, map[string]any{"note": clip(about, 400), "recipient": "the crew of the Turnstone"}), true
+		return newCall(request, 0, toolAction, map[string]any{"note": clip.Ellipsis(about, 400), "recipient": "the crew of the Turnstone"}), true
 	}
 	if address := pageAsked.FindStringSubmatch(about); address != nil && offered(request, toolPage) && !turn.calledTools {
 		return newCall(request, 0, toolPage, map[string]any{"url": address[1]}), true
@@ -244,7 +245,7 @@ func fromResults(turn turn) string {
 }
 
 func fromResult(call llm.ToolCall, result llm.Message) string {
-	value := clip(plainResult(result.Text), 400)
+	value := clip.Ellipsis(plainResult(result.Text), 400)
 	asked := onlyValue(call.Input)
 	switch {
 	case result.ToolFailed && call.Name == toolAction:
@@ -278,10 +279,10 @@ func fromWeb(result string) string {
 	var quotes []string
 	for _, found := range webPage.FindAllStringSubmatch(result, most) {
 		page := file{number: found[1], name: html.UnescapeString(found[2])}
-		quotes = append(quotes, fmt.Sprintf("- “%s”: %s%s", page.name, clip(html.UnescapeString(found[3]), 160), page.marker("")))
+		quotes = append(quotes, fmt.Sprintf("- “%s”: %s%s", page.name, clip.Ellipsis(html.UnescapeString(found[3]), 160), page.marker("")))
 	}
 	if len(quotes) == 0 {
-		return "I found nothing that I could read: " + clip(result, 200)
+		return "I found nothing that I could read: " + clip.Ellipsis(result, 200)
 	}
 	return "This is what I found:\n\n" + strings.Join(quotes, "\n")
 }
@@ -323,7 +324,7 @@ func title(messages []llm.Message) string {
 		if message.Role == "user" {
 			for _, word := range strings.Fields(withoutDirective(message.Text)) {
 				if word = strings.TrimFunc(word, notLetter); word != "" && len(words) < maxTitle {
-					words = append(words, clip(word, maxTitleWord))
+					words = append(words, clip.Ellipsis(word, maxTitleWord))
 				}
 			}
 			break
@@ -344,5 +345,5 @@ func acknowledge(steering []string) string {
 	if len(steering) == 0 {
 		return ""
 	}
-	return "Taking into account: " + clip(strings.Join(steering, "; "), 300) + "\n\n"
+	return "Taking into account: " + clip.Ellipsis(strings.Join(steering, "; "), 300) + "\n\n"
 }

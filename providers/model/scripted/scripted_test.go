@@ -225,7 +225,7 @@ func TestTitles(t *testing.T) {
 		"hi":                         "Talking about hi",
 		"[[script tokens=200]]":      "A new conversation",
 		"[[script]] plan my garden!": "Plan my garden",
-		strings.Repeat("鳥", 100):     "Talking about " + strings.Repeat("鳥", 24) + "…",
+		strings.Repeat("鳥", 100):     "Talking about " + strings.Repeat("鳥", 23) + "…",
 	} {
 		request := step(1, user(text), assistant("…"), user("something else"))
 		request.System = "Write a title for this conversation."

@@ -83,17 +83,6 @@ func split(text string) []string {
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' }
 
-// clip returns at most limit characters of text, and "…" if it has left out any.
-func clip(text string, limit int) string {
-	for i := range text {
-		if limit == 0 {
-			return text[:i] + "…"
-		}
-		limit--
-	}
-	return text
-}
-
 // passage is the text of answers to directives. It ends with a complete paragraph, so that it can be repeated.
 var passage = split(`The ruddy turnstone is a small wader that walks the tide line in all seasons. It is named for its ` +
 	`habit: it pushes pebbles, shells and weed aside with a short, strong bill, and eats what was hidden below. A flock ` +

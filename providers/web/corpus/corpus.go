@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"turnstone/actors/passages"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 	"turnstone/protocol/words"
 	"turnstone/providers/web/page"
 	"turnstone/providers/web/search"
@@ -131,7 +131,7 @@ func (d *document) snippet(terms []string) string {
 		start = 0
 	}
 	if rest := text[start:]; len(rest) > maxSnippet {
-		return foreign.Prefix(rest, maxSnippet) + "…"
+		return clip.Bytes(rest, maxSnippet) + "…"
 	}
 	return text[start:]
 }

@@ -3,7 +3,7 @@ package page
 import (
 	"strings"
 
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 )
 
 // maxText limits the text of a page, in bytes: more than a model reads at once.
@@ -21,5 +21,5 @@ func structuralEnd(text string, most int) int {
 			return at
 		}
 	}
-	return len(foreign.Prefix(text, most))
+	return len(clip.Bytes(text, most))
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"turnstone/actors/toolbox"
-	"turnstone/protocol/foreign"
+	"turnstone/protocol/clip"
 	"turnstone/providers/outbound"
 )
 
@@ -80,7 +80,7 @@ func (p *Page) readHTML(ctx context.Context, response *outbound.Response) error 
 // bounded returns the beginning of a markup within the limits.
 func bounded(markup string) (beginning string, cut bool) {
 	if len(markup) > maxMarkup {
-		markup, cut = foreign.Prefix(markup, maxMarkup), true
+		markup, cut = clip.Bytes(markup, maxMarkup), true
 	}
 	tags := 0
 	for at := 0; ; at++ {

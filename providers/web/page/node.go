@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"turnstone/protocol/clip"
 	"turnstone/protocol/foreign"
 )
 
@@ -34,7 +35,7 @@ func attribute(n *html.Node, name string) string {
 func shortened(text string) string {
 	text = foreign.OneLine(text)
 	if len(text) > maxTitle {
-		text = foreign.Prefix(text, maxTitle) + "…"
+		text = clip.Bytes(text, maxTitle) + "…"
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"turnstone/protocol/clip"
 	"turnstone/protocol/foreign"
 )
 
@@ -49,7 +50,7 @@ func plain(text string, most int) string {
 	text = html.UnescapeString(tag.ReplaceAllString(text[:min(len(text), 4*most)], ""))
 	text = foreign.OneLine(strings.ToValidUTF8(text, ""))
 	if len(text) > most {
-		text = foreign.Prefix(text, most) + "…"
+		text = clip.Bytes(text, most) + "…"
 	}
 	return text
 }
