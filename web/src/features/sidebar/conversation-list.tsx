@@ -101,7 +101,11 @@ interface LinesProps {
  */
 function useKeyOf(lines: readonly Line[]): (at: number) => string {
   const known = useRef(lines);
-  if (!haveSameKeys(known.current, lines)) known.current = lines;
+  const compared = useRef(lines); // a scroll renders the same lines many times
+  if (compared.current !== lines) {
+    compared.current = lines;
+    if (!haveSameKeys(known.current, lines)) known.current = lines;
+  }
   const { current } = known;
   return useCallback((at) => current[at]!.key, [current]);
 }
