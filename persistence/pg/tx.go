@@ -1,7 +1,6 @@
 package pg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,8 +115,11 @@ func (tx *Tx) Rollback(context.Context) error { return errManagedTx }
 // Run sends a batch, with BEGIN if it is the first one, and calls its callbacks. It returns the first error, of a statement
 // or a callback.
 func (tx *Tx) Run(ctx context.Context, batch *pgx.Batch) error {
-	if tx.begun {
-		return cmp.Or(tx.failed, tx.send(ctx, batch))
+	switch {
+	case tx.failed != nil: // without BEGIN, each statement would be a transaction of its own
+		return tx.failed
+	case tx.begun:
+		return tx.send(ctx, batch)
 	}
 	tx.begun = true
 	var text, ignored string
